@@ -1,0 +1,132 @@
+"""The nouns of data: `Data` is named splits and a `Target`; a `Split` is arrays; a `Batch` is some of their rows.
+
+x stays as the user gave it (numbers, or the codes of categories; NaN where a value is missing). `Data.inputs` turns
+such raw rows into what a network reads, with statistics of the training split alone, and travels with the model: so
+training, evaluation and `predict` all take raw rows.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from leadline.data.account import Account
+from leadline.data.inputs import Identity, Inputs
+from leadline.data.target import Target
+from leadline.errors import DataError, ShapeError
+
+
+@dataclass(frozen=True, eq=False)
+class Batch:
+    """Rows that are computed together: `weight` scales each one's loss, `example` is its row in the split."""
+
+    x: Tensor
+    y: Tensor
+    weight: Tensor
+    example: Tensor
+
+    def __len__(self) -> int:
+        return len(self.example)
+
+
+@dataclass(frozen=True, eq=False)
+class Split:
+    """Some rows of a data set. `rows` are their numbers in the source, for messages that name a row."""
+
+    x: Tensor
+    y: Tensor
+    weight: Tensor | None = None
+    rows: Tensor | None = None
+
+    def __post_init__(self):
+        if len(self.x) != len(self.y):
+            raise ShapeError(
+                "x and y must have one row per example",
+                got=f"x of shape {tuple(self.x.shape)} and y of shape {tuple(self.y.shape)}",
+                do="Pass arrays whose first axis is the example",
+            )
+
+    def __len__(self) -> int:
+        return len(self.y)
+
+    def take(self, index: Tensor) -> Split:
+        """The split of the given rows, in that order."""
+        pick = lambda column: None if column is None else column[index]  # noqa: E731
+        return Split(self.x[index], self.y[index], pick(self.weight), pick(self.rows))
+
+    def row_numbers(self, index: Tensor) -> list[int]:
+        """Numbers in the source of the rows at `index`."""
+        return (index if self.rows is None else self.rows[index]).tolist()
+
+
+@dataclass(frozen=True, eq=False)
+class Data:
+    """A data set, split.
+
+    Args:
+        train, val, test: the splits; `val` and `test` may be empty but exist.
+        target: what y is.
+        inputs: how raw rows become network inputs.
+        name: for titles and run folders.
+        recipe: `{"source": name, "options": {...}}`, which `leadline.data.load` turns into the same data again;
+            None when the data came from arrays in memory.
+        account: what was read, used and refused.
+    """
+
+    train: Split
+    val: Split
+    test: Split
+    target: Target
+    inputs: Inputs = field(default_factory=Identity)
+    name: str = "data"
+    recipe: dict[str, Any] | None = None
+    account: Account = field(default_factory=Account)
+
+    def __post_init__(self):
+        if len(self.train) == 0:
+            raise DataError("the training split must have at least one row", got="none", do="Provide more rows")
+
+    def splits(self) -> Iterator[tuple[str, Split]]:
+        """The splits that have rows, by name."""
+        for name in ("train", "val", "test"):
+            if len(self[name]):
+                yield name, self[name]
+
+    def __getitem__(self, split: str) -> Split:
+        if split not in ("train", "val", "test"):
+            from leadline.names import lookup
+
+            lookup(split, {"train": 0, "val": 0, "test": 0}, "split")
+        return getattr(self, split.lower())
+
+    @property
+    def dim_input(self) -> int:
+        """Width of what a network reads, for inputs that are vectors."""
+        return self.inputs.dim(self.train.x)
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """Hash of every number that training can see: equal fingerprints mean equal data."""
+        digest = hashlib.sha256(json.dumps([self.target.config, self.inputs.config], sort_keys=True).encode())
+        for name in ("train", "val", "test"):
+            split = self[name]
+            for column in (split.x, split.y, split.weight):
+                if column is not None:
+                    digest.update(f"{name} {column.dtype} {tuple(column.shape)}".encode())
+                    digest.update(column.contiguous().cpu().view(torch.uint8).numpy().data if column.numel() else b"")
+        return digest.hexdigest()
+
+    def with_(self, **changes: Any) -> Data:
+        """A copy with some fields replaced."""
+        return replace(self, **changes)
+
+    def __repr__(self) -> str:
+        sizes = ", ".join(f"{name} {len(split)}" for name, split in self.splits())
+        return f"Data({self.name}: {sizes}; x {tuple(self.train.x.shape[1:])}; y {self.target})"

@@ -1,0 +1,73 @@
+"""How raw rows become what a network reads. Learned on the training split, stored with the model as plain JSON."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from leadline.config import Configured
+from leadline.errors import ShapeError
+
+
+class Inputs(ABC, Configured):
+    """`encode` takes raw rows to network inputs; `read` takes whatever a user holds to raw rows."""
+
+    names: tuple[str, ...] = ()
+
+    @abstractmethod
+    def encode(self, x: Tensor) -> Tensor:
+        """Network inputs of raw rows."""
+
+    def read(self, rows: Any) -> Tensor:
+        """Raw rows out of a tensor, an array or nested lists."""
+        if isinstance(rows, Tensor):
+            return rows if rows.is_floating_point() else rows.float()
+        return torch.as_tensor(rows, dtype=torch.float32)
+
+    def dim(self, x: Tensor) -> int:
+        """Width of an encoded row, given some raw rows."""
+        return self.encode(x[:1])[0].numel()
+
+
+class Identity(Inputs):
+    """Raw rows are network inputs."""
+
+    def __init__(self, names: tuple[str, ...] = ()):
+        self.names = tuple(names)
+
+    def encode(self, x: Tensor) -> Tensor:
+        return x
+
+
+class Standardize(Inputs):
+    """Each column to mean 0 and deviation 1: `(x - shift) / scale`, with the training split's figures.
+
+    >>> inputs = Standardize.fit(torch.tensor([[1.0], [3.0]]))
+    >>> inputs.encode(torch.tensor([[5.0]])).tolist()
+    [[3.0]]
+    """
+
+    def __init__(self, shift: tuple[float, ...], scale: tuple[float, ...], names: tuple[str, ...] = ()):
+        self.shift, self.scale, self.names = tuple(shift), tuple(scale), tuple(names)
+
+    @classmethod
+    def fit(cls, x: Tensor, names: tuple[str, ...] = ()) -> Standardize:
+        """Statistics of `x`, the training split's rows; a constant column keeps its scale."""
+        x = x.double()
+        scale = x.std(0, unbiased=False)
+        scale = torch.where(scale > 0, scale, torch.ones_like(scale))
+        return cls(tuple(x.mean(0).tolist()), tuple(scale.tolist()), names)
+
+    def encode(self, x: Tensor) -> Tensor:
+        if x.shape[1:] != (len(self.shift),):
+            raise ShapeError(
+                f"a row must have {len(self.shift)} values",
+                got=f"rows of shape {tuple(x.shape[1:])}",
+                do="Pass the columns that the model was trained on, in their order",
+            )
+        shift = torch.tensor(self.shift, dtype=x.dtype, device=x.device)
+        scale = torch.tensor(self.scale, dtype=x.dtype, device=x.device)
+        return (x - shift) / scale

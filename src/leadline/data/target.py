@@ -1,0 +1,89 @@
+"""What y *is*. It picks the likelihood, names the classes, and holds the unit in which a real target is measured."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from leadline.config import plain
+from leadline.errors import DataError
+from leadline.names import suggest
+
+KINDS = ("real", "positive", "count", "angle", "proportion", "binary", "classes")
+
+
+@dataclass(frozen=True)
+class Target:
+    """Args:
+        kind: one of `KINDS`.
+        name: the column's name.
+        classes: names of the classes, in the order of their codes (binary and classes only).
+        dim: number of outputs a row (real kinds only).
+        shift, scale: mean and standard deviation of y over the training split, one per output: the unit in which
+            a network predicts a real target. Likelihoods undo it, so losses and predictions are in y's own unit.
+
+    >>> Target("classes", classes=("cat", "dog", "eel")).decode(torch.tensor([2, 0]))
+    ['eel', 'cat']
+    """
+
+    kind: str
+    name: str = "y"
+    classes: tuple[str, ...] = ()
+    dim: int = 1
+    shift: tuple[float, ...] = (0.0,)
+    scale: tuple[float, ...] = (1.0,)
+
+    def __post_init__(self):
+        if self.kind not in KINDS:
+            raise DataError("a target's kind must be known", got=repr(self.kind), do=suggest(self.kind, KINDS))
+
+    @property
+    def discrete(self) -> bool:
+        """Whether y holds class codes."""
+        return self.kind in ("binary", "classes")
+
+    @property
+    def config(self) -> dict[str, Any]:
+        return {name: plain(getattr(self, name)) for name in self.__dataclass_fields__}
+
+    @classmethod
+    def from_config(cls, config: dict[str, Any]) -> Target:
+        tuples = {key: tuple(config[key]) for key in ("classes", "shift", "scale")}
+        return cls(**{**config, **tuples})
+
+    @classmethod
+    def real(cls, y: Tensor, name: str = "y") -> Target:
+        """A real target measured in the mean and standard deviation of `y` (pass the training split's)."""
+        y = y.double().reshape(len(y), -1)
+        scale = y.std(0, unbiased=False)
+        scale = torch.where(scale > 0, scale, torch.ones_like(scale))
+        return cls("real", name, dim=y.shape[1], shift=tuple(y.mean(0).tolist()), scale=tuple(scale.tolist()))
+
+    def decode(self, codes: Tensor) -> list[str]:
+        """Class names of codes."""
+        return [self.classes[int(code)] for code in codes]
+
+    def encode(self, values: Sequence[Any]) -> Tensor:
+        """Codes of class names, or the numbers as they are; an unknown class is refused by name."""
+        if not self.discrete:
+            return torch.as_tensor(values, dtype=torch.float32)
+        code = {name: i for i, name in enumerate(self.classes)}
+        unknown = sorted({str(value) for value in values} - set(code))
+        if unknown:
+            raise DataError(
+                f"values of {self.name} must be classes that the model was trained on",
+                got=", ".join(repr(value) for value in unknown[:5]),
+                do=f"Use {', '.join(self.classes[:10])}",
+            )
+        return torch.tensor([code[str(value)] for value in values])
+
+    def __str__(self) -> str:
+        if self.kind == "classes":
+            return f"{self.name}: {len(self.classes)} classes"
+        if self.kind == "binary":
+            return f"{self.name}: {' or '.join(self.classes)}" if self.classes else f"{self.name}: binary"
+        return f"{self.name}: {self.kind}" + (f" ({self.dim} values)" if self.dim > 1 else "")

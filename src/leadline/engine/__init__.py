@@ -1,0 +1,1 @@
+"""Epoch → step, and what listens: events, state, checkpoint, record. Knows no model by name and prints nothing."""

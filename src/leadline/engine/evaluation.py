@@ -1,0 +1,88 @@
+"""Sample-weighted metrics of a model on a split, each with a confidence interval."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+
+import torch
+from torch import Tensor, nn
+
+from leadline.likelihoods.likelihood import Likelihood
+
+
+class Evaluation(Mapping[str, float]):
+    """Metric name → value, with `interval(name)` at 95 %.
+
+    >>> evaluation = Evaluation({"accuracy": 0.9}, {"accuracy": (0.85, 0.95)}, count=100)
+    >>> evaluation["accuracy"], evaluation.interval("accuracy")
+    (0.9, (0.85, 0.95))
+    """
+
+    def __init__(self, values: dict[str, float], intervals: dict[str, tuple[float, float]], count: int):
+        self._values, self._intervals, self.count = values, intervals, count
+
+    def __getitem__(self, name: str) -> float:
+        return self._values[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._values)
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def interval(self, name: str) -> tuple[float, float]:
+        """Ends of the 95 % confidence interval (the rows as a sample, normal approximation)."""
+        return self._intervals[name]
+
+    def __repr__(self) -> str:
+        return f"Evaluation({', '.join(f'{name} {value:.4g}' for name, value in self.items())}; {self.count} rows)"
+
+
+@torch.no_grad()
+def outputs(model: nn.Module, x: Tensor, batch: int = 4096) -> Tensor:
+    """The model's output for every row, in evaluation mode, which is restored to what it was."""
+    modes = [(module, module.training) for module in model.modules()]
+    model.eval()
+    try:
+        if len(x) <= batch:
+            return model(x)
+        return torch.cat([model(part) for part in x.split(batch)])
+    finally:
+        for module, mode in modes:
+            module.training = mode
+
+
+@torch.no_grad()
+def evaluate(likelihood: Likelihood, output: Tensor, y: Tensor, weight: Tensor | None = None) -> Evaluation:
+    """Metrics of `output` against `y`; `weight` is one number per row."""
+    measures = {name: value.double() for name, value in likelihood.measures(output, y).items()}
+    w = torch.ones(len(y), dtype=torch.float64, device=y.device) if weight is None else weight.double()
+    total, spread = w.sum(), w.square().sum()
+    stacked = torch.stack(list(measures.values()))  # (M, B)
+    means = (stacked * w).sum(1) / total
+    variances = ((stacked - means[:, None]).square() * w).sum(1) / total
+    errors = (variances * spread).sqrt() / total  # of the weighted mean
+    mean = dict(zip(measures, means.tolist(), strict=True))
+    values = likelihood.summary(mean)
+    half = {name: 1.96 * error for name, error in zip(measures, errors.tolist(), strict=True)}
+    intervals = _intervals(likelihood, values, mean, half)
+    return Evaluation(values, intervals, len(y))
+
+
+def _intervals(
+    likelihood: Likelihood, values: dict[str, float], mean: dict[str, float], half: dict[str, float]
+) -> dict[str, tuple[float, float]]:
+    """Each metric with every measure moved to one end of its own interval, in turn: the widest span is taken."""
+    intervals = {}
+    for name, value in values.items():
+        if name in half:
+            intervals[name] = (value - half[name], value + half[name])
+            continue
+        ends = [value]
+        for measure, width in half.items():
+            for moved in (mean[measure] - width, mean[measure] + width):
+                ends.append(likelihood.summary({**mean, measure: max(moved, 0.0)})[name])
+        ends = [end for end in ends if math.isfinite(end)] or [value]
+        intervals[name] = (min(ends), max(ends))
+    return intervals

@@ -1,0 +1,83 @@
+"""Randomness as a pure function: of the seed, the step and the example, never of what ran before.
+
+    u(example, site, position) = mix(key[example] + site·C1 + position·C2) / 2^64        (1)
+
+The engine hands every batch one 64-bit key per example, itself a mix of (seed, epoch, example). A layer that needs
+noise derives its own from that key (1). So a mask does not depend on batch mates, on the order of micro-batches, on the
+number of workers or on an interruption; and any step can be computed again, alone.
+
+Notation   key -> keys[b],  site -> a number that tells layers apart,  mix -> splitmix64's finaliser
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import torch
+from torch import Tensor
+
+_C1 = 0x2545F4914F6CDD1D
+_C2 = -0x61C8864680B583EB  # 2^64 / golden ratio, as a signed number: splitmix64's increment
+
+
+def mix(z: Tensor) -> Tensor:
+    """Splitmix64's finaliser on int64: a bijection in which every input bit moves about half of the output bits."""
+    z = (z ^ _shift_right(z, 30)) * -0x40A7B892E31B1A47
+    z = (z ^ _shift_right(z, 27)) * -0x6B2FB644ECCEEE15
+    return z ^ _shift_right(z, 31)
+
+
+def mix_int(*parts: int) -> int:
+    """The same mixing for Python integers, folded over `parts`: one 63-bit number from many.
+
+    >>> mix_int(0, 1) == mix_int(0, 1), mix_int(0, 1) == mix_int(1, 0)
+    (True, False)
+    """
+    z = 0
+    for part in parts:
+        z = (z + part + 0x9E3779B97F4A7C15) % 2**64
+        z = ((z ^ (z >> 30)) * 0xBF58476D1CE4E5B9) % 2**64
+        z = ((z ^ (z >> 27)) * 0x94D049BB133111EB) % 2**64
+        z ^= z >> 31
+    return z >> 1
+
+
+def example_keys(seed: int, epoch: int, examples: Tensor) -> Tensor:
+    """One key for each example of this epoch."""
+    return mix(examples * _C2 + mix_int(seed, epoch))
+
+
+def uniform(keys: Tensor, shape: tuple[int, ...], site: int) -> Tensor:
+    """Uniform numbers in [0, 1), shape (B, *shape): row b depends on keys[b] and `site` alone (1)."""
+    position = torch.arange(_count(shape), device=keys.device)
+    z = mix(keys[:, None] + (site * _C1 % 2**63) + position * _C2)
+    return (_shift_right(z, 40).float() * 2.0**-24).view(len(keys), *shape)
+
+
+class _Current:
+    keys: Tensor | None = None
+
+
+current = _Current()
+
+
+@contextmanager
+def keyed(keys: Tensor | None) -> Iterator[None]:
+    """Inside, layers draw their noise from `keys`, one row each; outside, from torch's generator."""
+    before, current.keys = current.keys, keys
+    try:
+        yield
+    finally:
+        current.keys = before
+
+
+def _shift_right(z: Tensor, bits: int) -> Tensor:
+    return (z >> bits) & (2 ** (64 - bits) - 1)  # logical: torch shifts the sign in
+
+
+def _count(shape: tuple[int, ...]) -> int:
+    total = 1
+    for size in shape:
+        total *= size
+    return total

@@ -1,0 +1,108 @@
+"""Categorical: y is one of C classes.
+
+    p(y = c) = softmax(output)_c                                          (1)
+    loss     = logsumexp(output) - output_y                               (2)   cross-entropy, from the logits
+    smoothed = (1 - s) · (2) + s · mean_c (logsumexp(output) - output_c)  (3)   s -> label_smoothing; in the loss only
+
+Shapes     output (B, C); y (B,) of codes 0 … C-1
+"""
+
+from __future__ import annotations
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+from torch.distributions import Categorical as CategoricalDistribution
+
+from leadline.data.target import Target
+from leadline.errors import UserError
+from leadline.likelihoods.codes import check_codes, check_smoothing
+from leadline.likelihoods.likelihood import Likelihood
+from leadline.likelihoods.prediction import Prediction, check_probability
+
+
+class Categorical(Likelihood):
+    """Args:
+        num_classes: C, at least 2.
+        label_smoothing: s of eq. 3, 0 <= s < 1.
+
+    >>> float(Categorical(4).loss(torch.zeros(1, 4), torch.tensor([2])))  # log 4
+    1.3862943649291992
+    """
+
+    headline = "accuracy"
+    higher_is_better = True
+
+    def __init__(self, num_classes: int, label_smoothing: float = 0.0):
+        super().__init__()
+        if num_classes < 2:
+            raise UserError(
+                "num_classes must be at least 2", got=f"num_classes={num_classes}", do="Check the target's classes"
+            )
+        self.num_classes, self.label_smoothing = num_classes, check_smoothing(label_smoothing)
+        self.dim_output = num_classes
+
+    @classmethod
+    def for_target(cls, target: Target, **options) -> Categorical:
+        return cls(len(target.classes), **options)
+
+    def distribution(self, output: Tensor) -> CategoricalDistribution:
+        return CategoricalDistribution(logits=output, validate_args=False)
+
+    def loss(self, output: Tensor, y: Tensor) -> Tensor:
+        return F.cross_entropy(output, y, reduction="none", label_smoothing=self.label_smoothing)  # eq. 3
+
+    def measures(self, output: Tensor, y: Tensor) -> dict[str, Tensor]:
+        nll = F.cross_entropy(output, y, reduction="none")
+        return {"nll": nll, "accuracy": (output.argmax(-1) == y).to(output.dtype)}
+
+    def prediction(self, output: Tensor) -> CategoricalPrediction:
+        return CategoricalPrediction(self.distribution(output))
+
+    def check(self, y: Tensor) -> None:
+        check_codes(y, self.num_classes)
+
+
+class CategoricalPrediction(Prediction):
+    """Probabilities of the classes for each row."""
+
+    distribution: CategoricalDistribution
+
+    @property
+    def mean(self) -> Tensor:
+        return self.distribution.probs
+
+    @property
+    def mode(self) -> Tensor:
+        return self.distribution.logits.argmax(-1)
+
+    @property
+    def std(self) -> Tensor:
+        """Deviation of each class's indicator, shape (B, C)."""
+        p = self.distribution.probs
+        return (p * (1 - p)).sqrt()
+
+    @property
+    def probabilities(self) -> Tensor:
+        """Shape (B, C)."""
+        return self.distribution.probs
+
+    def quantile(self, q: float) -> Tensor:
+        """By code, as if the classes were ordered by it: right for ordered classes only."""
+        check_probability("q", q)
+        below = self.distribution.probs.cumsum(-1) < q
+        return below.sum(-1).clamp(max=self.distribution.probs.shape[-1] - 1)
+
+    def interval(self, level: float = 0.9) -> tuple[Tensor, Tensor]:
+        raise UserError(
+            "an interval needs values in an order, and classes have none",
+            got=f"interval({level}) of a Categorical prediction",
+            do=f"Ask for credible_set({level}), the fewest classes that hold y with that probability",
+        )
+
+    def credible_set(self, level: float = 0.9) -> Tensor:
+        """The fewest classes whose probabilities add up to `level`: a boolean mask (B, C)."""
+        check_probability("level", level)
+        p, order = self.distribution.probs.sort(dim=-1, descending=True)
+        wanted = p.cumsum(-1) - p < level  # a class is in while those before it fall short
+        return torch.zeros_like(wanted).scatter(-1, order, wanted)

@@ -1,0 +1,65 @@
+"""From a network's output to a distribution over y: loss, prediction and metrics in one object.
+
+    output = f[x, φ],   p(y | output),   loss = -log p(y | output)        (1)
+
+Head and loss cannot disagree because there is no way to name one without the other.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+
+from torch import Tensor, nn
+from torch.distributions import Distribution
+
+from leadline.config import Configured
+from leadline.errors import ShapeError
+from leadline.likelihoods.prediction import Prediction
+
+
+class Likelihood(nn.Module, ABC, Configured):
+    """A family of distributions whose parameters a network predicts.
+
+    A concrete likelihood stores its constructor's arguments, sets `dim_output`, and says four things: the
+    distribution (`distribution`), its negative log-likelihood in a form that cannot overflow (`loss`), what is
+    measured (`measures`, `summary`), and which y it accepts (`check`). It may have parameters of its own, such as a
+    learned variance; they train and are saved with the model's.
+    """
+
+    dim_output: int
+    #: the metric by which people judge this family, and whether more of it is better
+    headline: str = "nll"
+    higher_is_better: bool = False
+
+    @abstractmethod
+    def distribution(self, output: Tensor) -> Distribution:
+        """p(y | output), in y's own unit; batch shape (B,) or (B, dim)."""
+
+    @abstractmethod
+    def loss(self, output: Tensor, y: Tensor) -> Tensor:
+        """The training loss of each example, shape (B,)."""
+
+    @abstractmethod
+    def measures(self, output: Tensor, y: Tensor) -> dict[str, Tensor]:
+        """What is averaged over a split, one value per example; always has `nll`."""
+
+    def summary(self, means: dict[str, float]) -> dict[str, float]:
+        """Metrics out of the sample-weighted means of `measures`."""
+        return means
+
+    @abstractmethod
+    def prediction(self, output: Tensor) -> Prediction:
+        """The distribution as an object to ask: mean, mode, interval, quantile, sample, log_prob."""
+
+    @abstractmethod
+    def check(self, y: Tensor) -> None:
+        """Raise a ShapeError or DataError when y is not of this family's kind."""
+
+    def check_output(self, output: Tensor, y: Tensor) -> None:
+        """Raise a ShapeError when a model's output does not fit."""
+        if output.shape != (len(y), self.dim_output):
+            raise ShapeError(
+                f"{type(self).__name__} needs {self.dim_output} outputs for each example",
+                got=f"model output of shape {tuple(output.shape)} for {len(y)} examples",
+                do=f"Give the model dim_output={self.dim_output}",
+            )

@@ -1,0 +1,74 @@
+"""A prediction is a distribution: ask it for its mean, its mode, an interval, a quantile, samples, or log p(y)."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+
+import torch
+from torch import Tensor
+from torch.distributions import Distribution
+
+from leadline.errors import UserError
+
+
+class Prediction(ABC):
+    """What a model says of some rows.
+
+    >>> from leadline.likelihoods import Normal
+    >>> prediction = Normal(variance="fixed").prediction(torch.zeros(1, 1))
+    >>> low, high = prediction.interval(0.95)
+    >>> round(low.item(), 2), round(high.item(), 2)
+    (-1.96, 1.96)
+    """
+
+    def __init__(self, distribution: Distribution):
+        self.distribution = distribution
+
+    @property
+    def mean(self) -> Tensor:
+        """The expected value; for classes, their probabilities."""
+        return self.distribution.mean
+
+    @property
+    @abstractmethod
+    def mode(self) -> Tensor:
+        """The single most likely value: for classes, the code of the most probable one."""
+
+    @property
+    def std(self) -> Tensor:
+        """Standard deviation of the distribution."""
+        return self.distribution.stddev
+
+    @abstractmethod
+    def quantile(self, q: float) -> Tensor:
+        """The smallest value that is not exceeded with probability `q`."""
+
+    def interval(self, level: float = 0.9) -> tuple[Tensor, Tensor]:
+        """Ends of the central interval that holds y with probability `level` (at least, for discrete y)."""
+        check_probability("level", level)
+        return self.quantile((1 - level) / 2), self.quantile((1 + level) / 2)
+
+    def sample(self, count: int = 1, seed: int | None = None) -> Tensor:
+        """`count` draws for each row, shape (count, B, ...); the same seed gives the same draws."""
+        if count < 1:
+            raise UserError("count must be at least 1", got=f"count={count}", do="Ask for 1 sample or more")
+        if seed is None:
+            return self.distribution.sample(torch.Size([count]))
+        devices = [self.distribution.mean.device] if self.distribution.mean.is_cuda else []
+        with torch.random.fork_rng(devices=devices):
+            torch.manual_seed(seed)
+            return self.distribution.sample(torch.Size([count]))
+
+    def log_prob(self, y: Tensor) -> Tensor:
+        """log p(y) of each row, in y's own unit."""
+        return self.distribution.log_prob(y)
+
+    def __len__(self) -> int:
+        return len(self.mode)
+
+
+def check_probability(name: str, value: float) -> None:
+    if not 0 < value < 1:
+        raise UserError(
+            f"{name} must lie between 0 and 1", got=f"{name}={value}", do=f"Write 90 % as {name}=0.9"
+        )

@@ -1,0 +1,48 @@
+"""Layers and wiring: one short file a model, no model imports another. `MODELS` is the list of them all."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+
+import torch
+from torch import nn
+
+from leadline.errors import UnknownName
+from leadline.models.linear import Linear
+from leadline.models.mlp import MLP
+from leadline.names import lookup, suggest
+
+MODELS: dict[str, type[nn.Module]] = {"Linear": Linear, "MLP": MLP}
+
+#: what `build` fills in from the data; everything else of a constructor is the user's to choose
+FROM_DATA = ("dim_input", "dim_output")
+
+
+def build(name: str, dim_input: int, dim_output: int, seed: int = 0, **options: Any) -> nn.Module:
+    """The model called `name`, with first weights drawn from `seed` alone.
+
+    >>> build("mlp", 4, 3, hidden=(8,)).config["hidden"]
+    [8]
+    """
+    model_type = lookup(name, MODELS, "model")
+    known = choices(model_type)
+    for option in options:
+        if option not in known:
+            raise UnknownName(
+                f"an option of {model_type.__name__} must be one of its arguments",
+                got=option,
+                do=suggest(option, known).rstrip("."),
+            )
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        return model_type(dim_input=dim_input, dim_output=dim_output, **options)
+
+
+def choices(model_type: type[nn.Module]) -> dict[str, inspect.Parameter]:
+    """The arguments of a model that its user chooses."""
+    parameters = inspect.signature(model_type).parameters
+    return {name: parameter for name, parameter in parameters.items() if name not in FROM_DATA}
+
+
+__all__ = ["MODELS", "MLP", "Linear", "build", "choices"]
