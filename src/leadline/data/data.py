@@ -25,15 +25,33 @@ from leadline.errors import DataError, ShapeError
 
 @dataclass(frozen=True, eq=False)
 class Batch:
-    """Rows that are computed together: `weight` scales each one's loss, `example` is its row in the split."""
+    """Rows that are computed together, as the network reads them.
+
+    Args:
+        weight: scales each row's loss; None is 1 for all.
+        example: each row's place in the split.
+        keys: each row's noise in this epoch (see `leadline.layers.noise`); None draws from torch's generator.
+    """
 
     x: Tensor
     y: Tensor
-    weight: Tensor
-    example: Tensor
+    weight: Tensor | None = None
+    example: Tensor | None = None
+    keys: Tensor | None = None
 
     def __len__(self) -> int:
-        return len(self.example)
+        return len(self.y)
+
+    def parts(self, count: int) -> Iterator[Batch]:
+        """At most `count` micro-batches of nearly equal size, in order; the last may be smaller."""
+        size = -(-len(self) // count)
+        for start in range(0, len(self), size):
+            yield self.rows(slice(start, start + size))
+
+    def rows(self, index: slice | Tensor) -> Batch:
+        """The batch of some of these rows."""
+        pick = lambda column: None if column is None else column[index]  # noqa: E731
+        return Batch(self.x[index], self.y[index], pick(self.weight), pick(self.example), pick(self.keys))
 
 
 @dataclass(frozen=True, eq=False)

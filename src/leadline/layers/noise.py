@@ -1,6 +1,6 @@
 """Randomness as a pure function: of the seed, the step and the example, never of what ran before.
 
-    u(example, site, position) = mix(key[example] + site·C1 + position·C2) / 2^64        (1)
+    u(example, site, position) = mix(mix(key[example] ⊕ site·C) + position) / 2^64        (1)
 
 The engine hands every batch one 64-bit key per example, itself a mix of (seed, epoch, example). A layer that needs
 noise derives its own from that key (1). So a mask does not depend on batch mates, on the order of micro-batches, on the
@@ -17,8 +17,7 @@ from contextlib import contextmanager
 import torch
 from torch import Tensor
 
-_C1 = 0x2545F4914F6CDD1D
-_C2 = -0x61C8864680B583EB  # 2^64 / golden ratio, as a signed number: splitmix64's increment
+_C = -0x61C8864680B583EB  # 2^64 / golden ratio, as a signed number: splitmix64's increment
 
 
 def mix(z: Tensor) -> Tensor:
@@ -45,13 +44,15 @@ def mix_int(*parts: int) -> int:
 
 def example_keys(seed: int, epoch: int, examples: Tensor) -> Tensor:
     """One key for each example of this epoch."""
-    return mix(examples * _C2 + mix_int(seed, epoch))
+    return mix(mix(examples) ^ mix_int(seed, epoch))
 
 
 def uniform(keys: Tensor, shape: tuple[int, ...], site: int) -> Tensor:
     """Uniform numbers in [0, 1), shape (B, *shape): row b depends on keys[b] and `site` alone (1)."""
+    # position enters by a plain sum: a compiler may fold a large factor into its loop counter, whose overflow is
+    # undefined in C++ and has been seen to break the loop
     position = torch.arange(_count(shape), device=keys.device)
-    z = mix(keys[:, None] + (site * _C1 % 2**63) + position * _C2)
+    z = mix(mix(keys ^ (site * _C % 2**63))[:, None] + position)
     return (_shift_right(z, 40).float() * 2.0**-24).view(len(keys), *shape)
 
 

@@ -6,7 +6,8 @@
     output  = β_{K+1} + Ω_{K+1} h_K                                             (3)
 
 Notation   Ω_k, β_k -> layers[k-1].map.weight, .bias;  a -> activation;  K -> len(hidden)
-Textbook   normalisation stands before the activation, dropout after it; both are off unless asked for
+Textbook   the books' network is activation="relu", p_drop=0; the defaults here did best over MNIST-1D and four
+           tables. Normalisation stands before the activation, dropout after it
 Shapes     x (B, dim_input) -> (B, dim_output); further axes of x are flattened
 Train it   leadline train mnist1d --model MLP --hidden 100 100
 """
@@ -24,7 +25,7 @@ from leadline.layers.dropout import Dropout
 from leadline.models.sizes import check_sizes
 from leadline.names import lookup
 
-NORMS: dict[str, type[nn.Module]] = {"none": nn.Identity, "batch": nn.BatchNorm1d, "layer": nn.LayerNorm}
+NORMS: dict[str, type[nn.Module] | None] = {"none": None, "batch": nn.BatchNorm1d, "layer": nn.LayerNorm}
 
 
 class MLP(nn.Module, Configured):
@@ -44,11 +45,11 @@ class MLP(nn.Module, Configured):
     def __init__(
         self,
         dim_input: int,
-        hidden: Sequence[int],
-        dim_output: int,
-        activation: str = "relu",
+        hidden: Sequence[int] = (100, 100),
+        dim_output: int = 1,
+        activation: str = "gelu",
         norm: str = "none",
-        p_drop: float = 0.0,
+        p_drop: float = 0.2,
         residual: bool = False,
     ):
         super().__init__()
@@ -83,11 +84,16 @@ class _Layer(nn.Module):
         super().__init__()
         self.map = nn.Linear(dim_input, dim_output)
         norm_type = lookup(norm, NORMS, "norm")
-        self.norm = norm_type(dim_output) if norm_type is not nn.Identity else nn.Identity()
+        self.norm = norm_type(dim_output) if norm_type else None
         self.activation = make_activation(activation)
-        self.drop = Dropout(p_drop, site)
+        self.drop = Dropout(p_drop, site) if p_drop else None
         self.skip = residual and dim_input == dim_output
 
     def forward(self, h: Tensor) -> Tensor:
-        out = self.drop(self.activation(self.norm(self.map(h))))  # eq. 1
-        return h + out if self.skip else out  # eq. 2
+        out = self.map(h)
+        if self.norm is not None:
+            out = self.norm(out)
+        out = self.activation(out)
+        if self.drop is not None:
+            out = self.drop(out)
+        return h + out if self.skip else out  # eq. 1, 2

@@ -10,5 +10,7 @@ def check_sizes(owner: str, **sizes: int) -> None:
     for name, size in sizes.items():
         if not isinstance(size, int) or isinstance(size, bool) or size < 1:
             raise UserError(
-                f"{owner}: {name} must be a whole number of at least 1", got=f"{name}={size!r}", do="Pass a size above 0"
+                f"{owner}: {name} must be a whole number of at least 1",
+                got=f"{name}={size!r}",
+                do="Pass a size above 0",
             )

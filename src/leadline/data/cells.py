@@ -1,0 +1,296 @@
+"""Named columns of cells, out of whatever holds a table: a data frame, lists, dictionaries, the text of a file.
+
+A column is an array of numbers, truth values or times, or `Text`: the words as they were written. What the words
+mean is settled later, once for training and then the same way for every prediction.
+"""
+
+from __future__ import annotations
+
+import datetime
+import decimal
+import math
+import numbers
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from torch import Tensor
+
+from leadline.data.account import Refusal
+from leadline.data.words import MISSING_AMONG_NUMBERS
+from leadline.errors import DataError, ShapeError
+
+
+_REAL = (numbers.Real, decimal.Decimal)
+_TRUTH = (bool, np.bool_)
+
+
+class Text:
+    """A column of words; None where there is none. Holds a list, or a polars series for speed.
+
+    >>> words, codes = Text(["b", "a", None, "b"]).distinct()
+    >>> words, codes.tolist()
+    (['b', 'a', None], [0, 1, 2, 0])
+    """
+
+    def __init__(self, values: Any):
+        self._values = values
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def __getitem__(self, row: int) -> str | None:
+        return self._values[row]
+
+    def take(self, rows: np.ndarray) -> Text:
+        """The words of some rows."""
+        if isinstance(self._values, list):
+            return Text([self._values[row] for row in rows.tolist()])
+        return Text(self._values.gather(rows))
+
+    def distinct(self) -> tuple[list[str | None], np.ndarray]:
+        """The words that occur, and for each row which of them it holds."""
+        if isinstance(self._values, list):
+            code = {word: i for i, word in enumerate(dict.fromkeys(self._values))}
+            return list(code), np.fromiter(map(code.__getitem__, self._values), np.int64, len(self._values))
+        import polars as pl
+
+        words = self._values.unique(maintain_order=True)
+        places = pl.Series(range(len(words)), dtype=pl.Int64)
+        return words.to_list(), self._values.replace_strict(words, places, return_dtype=pl.Int64).to_numpy()
+
+    def floats(self) -> np.ndarray | None:
+        """Numbers, by a fast path for columns of nothing but plain ones; None when it does not apply."""
+        if isinstance(self._values, list):
+            return None
+        import polars as pl
+
+        words = self._values.str.strip_chars()
+        values = words.cast(pl.Float64, strict=False)
+        others = words.filter(values.is_null() & words.is_not_null()).unique().to_list()
+        if any(word not in MISSING_AMONG_NUMBERS for word in others):
+            return None
+        return values.fill_null(float("nan")).to_numpy()
+
+
+Cells = np.ndarray | Text
+
+
+@dataclass(frozen=True, eq=False)
+class Table:
+    """Columns of equal length.
+
+    Args:
+        columns: name → cells.
+        numbers: the number of each row in its source, for messages.
+        word: what these numbers count, "line" or "row".
+        source: where the rows came from.
+        refused: rows that were left out while reading, by reason.
+        notes: what a reader should know of how it was read.
+    """
+
+    columns: dict[str, Cells]
+    numbers: np.ndarray
+    word: str = "row"
+    source: str = "rows"
+    refused: tuple[Refusal, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    def __len__(self) -> int:
+        return len(self.numbers)
+
+    def at(self, row: int) -> str:
+        """A row by the number under which its reader knows it: "line 17"."""
+        return f"{self.word} {self.numbers[row]}"
+
+    def keep(self, mask: np.ndarray) -> Table:
+        """The table of the rows where `mask` holds."""
+        if mask.all():
+            return self
+        rows = np.flatnonzero(mask)
+        columns = {
+            name: cells.take(rows) if isinstance(cells, Text) else cells[rows] for name, cells in self.columns.items()
+        }
+        return replace(self, columns=columns, numbers=self.numbers[rows])
+
+
+def table_of(rows: Any, names: Sequence[str] = (), source: str = "rows") -> Table:
+    """The table in a data frame, a dictionary of columns, a list of dictionaries, or a list of rows.
+
+    Args:
+        rows: the table; a `Table` passes as it is.
+        names: names of the columns of a list of rows, which has none of its own.
+
+    >>> table_of([{"make": "Opel", "doors": 5}, {"make": "Fiat", "doors": 3}]).columns["doors"].tolist()
+    [5.0, 3.0]
+    """
+    if isinstance(rows, Table):
+        return rows
+    if isinstance(rows, Mapping):
+        columns = _of_mapping(rows)
+    elif isinstance(rows, (list, tuple, np.ndarray, Tensor)):
+        columns = _of_rows(rows, names)
+    else:
+        columns = _of_frame(rows)
+    lengths = {name: len(cells) for name, cells in columns.items()}
+    if len(set(lengths.values())) > 1:
+        got = ", ".join(f"{name} with {count}" for name, count in list(lengths.items())[:5])
+        raise ShapeError("columns must be of equal length", got=got, do="Give every column one cell a row")
+    count = next(iter(lengths.values()), 0)
+    return Table(columns, np.arange(count), source=source)
+
+
+def _of_mapping(rows: Mapping) -> dict[str, Cells]:
+    if rows and all(_is_scalar(value) for value in rows.values()):
+        rows = {name: [value] for name, value in rows.items()}  # one row
+    return {str(name): cells_of(values, str(name)) for name, values in rows.items()}
+
+
+def _of_rows(rows: Any, names: Sequence[str]) -> dict[str, Cells]:
+    if isinstance(rows, Tensor):
+        rows = rows.detach().cpu().numpy()
+    if isinstance(rows, (list, tuple)) and rows and all(isinstance(row, Mapping) for row in rows):
+        order = dict.fromkeys(name for row in rows for name in row)
+        return {str(name): cells_of([row.get(name) for row in rows], str(name)) for name in order}
+    try:
+        width = 0 if len(rows) == 0 else len(rows[0])
+        if any(len(row) != width or isinstance(row, str) for row in rows):
+            raise TypeError
+    except TypeError:
+        raise ShapeError(
+            "rows must be a list of dictionaries, or rows of equal length",
+            got=f"{type(rows).__name__} of {type(rows[0]).__name__}",
+            do='Pass [{"column": value, ...}, ...], or a list of one list a row',
+        ) from None
+    if names and width != len(names) and len(rows):
+        raise ShapeError(
+            f"a row must have {len(names)} values",
+            got=f"rows of {width}",
+            do="Pass the columns that the model was trained on, in their order, or name them in dictionaries",
+        )
+    names = names or [f"x{i}" for i in range(width)]
+    if isinstance(rows, np.ndarray):
+        return {name: cells_of(rows[:, i], name) for i, name in enumerate(names)}
+    return {name: cells_of([row[i] for row in rows], name) for i, name in enumerate(names)}
+
+
+def _of_frame(rows: Any) -> dict[str, Cells]:
+    try:
+        import narwhals as nw
+    except ImportError:
+        raise DataError(
+            "reading a data frame needs the package narwhals",
+            got=f"a {type(rows).__name__} and no narwhals",
+            do="Run pip install narwhals, or pass a dictionary of lists",
+        ) from None
+    frame = nw.from_native(rows, pass_through=True)
+    if isinstance(frame, nw.LazyFrame):
+        frame = frame.collect()
+    if not isinstance(frame, nw.DataFrame):
+        raise DataError(
+            "rows must be a data frame, a list of dictionaries, a dictionary of lists, an array or a tensor",
+            got=type(rows).__name__,
+            do="Convert them to one of these",
+        )
+    return {str(name): _of_series(frame[name], str(name)) for name in frame.columns}
+
+
+def _of_series(series: Any, name: str) -> Cells:
+    import narwhals as nw
+
+    dtype = series.dtype
+    if dtype.is_numeric():
+        return np.asarray(series.cast(nw.Float64).to_numpy(), dtype=np.float64)
+    if dtype == nw.Boolean and not series.is_null().any():
+        return np.asarray(series.to_numpy(), dtype=bool)
+    if dtype == nw.Datetime and dtype.time_zone:
+        series = series.dt.convert_time_zone("UTC").dt.replace_time_zone(None)
+    if dtype == nw.Datetime or (dtype == nw.Date and series.implementation.is_polars()):
+        return np.asarray(series.to_numpy()).astype("datetime64[us]")
+    if dtype == nw.Duration:
+        return np.asarray(series.to_numpy()).astype("timedelta64[us]").astype(np.float64) / 86400e6
+    if dtype in (nw.String, nw.Categorical, nw.Enum) and series.implementation.is_polars():
+        return Text(series.cast(nw.String).to_native())
+    return cells_of(series.to_list(), name)
+
+
+def cells_of(values: Any, name: str) -> Cells:
+    """Cells out of a sequence of Python or numpy values; None and NaN are missing."""
+    if isinstance(values, Tensor):
+        values = values.detach().cpu().numpy()
+    if isinstance(values, Text):
+        return values
+    if isinstance(values, np.ndarray):
+        if values.ndim != 1:
+            raise ShapeError(
+                f"column {name} must have one value a row", got=f"shape {values.shape}", do="Pass one column a name"
+            )
+        if values.dtype.kind in "fiu":
+            return values.astype(np.float64)
+        if values.dtype.kind == "b":
+            return values
+        if values.dtype.kind == "M":
+            return values.astype("datetime64[us]")
+        values = values.tolist()
+    elif not isinstance(values, (list, tuple)):
+        values = _listed(values, name)
+    return _of_list(values, name)
+
+
+def _listed(values: Any, name: str) -> Any:
+    import narwhals as nw
+
+    series = nw.from_native(values, series_only=True, pass_through=True)
+    if isinstance(series, nw.Series):
+        found = _of_series(series, name)
+        return [found[row] for row in range(len(found))] if isinstance(found, Text) else found.tolist()
+    return list(values)
+
+
+def _of_list(values: Sequence[Any], name: str) -> Cells:
+    gaps = {kind for kind in map(type, values) if kind is type(None) or kind.__name__ in ("NAType", "NaTType")}
+    if gaps:
+        values = [None if type(value) in gaps else value for value in values]
+    kinds = set(map(type, values)) - {type(None)}
+    if all(issubclass(kind, _TRUTH) for kind in kinds) and kinds and not gaps:
+        return np.array(values, dtype=bool)
+    if kinds <= {str}:
+        return Text(list(values))
+    if all(issubclass(kind, _REAL) and not issubclass(kind, _TRUTH) for kind in kinds):
+        return np.array([np.nan if value is None else value for value in values], dtype=np.float64)
+    if all(issubclass(kind, (datetime.date, np.datetime64)) for kind in kinds):
+        return np.array([_moment(value) for value in values], dtype="datetime64[us]")
+    if all(_is_word(kind) for kind in kinds):
+        return Text([_word(value) for value in values])
+    odd = next(kind for kind in kinds if not _is_word(kind))
+    row = next(i for i, value in enumerate(values) if type(value) is odd)
+    raise DataError(
+        f"cells of column {name} must be numbers, words, dates or truth values",
+        got=f"a {odd.__name__} in row {row}",
+        do="Leave the column out, or turn each value into columns of its own",
+    )
+
+
+def _is_word(kind: type) -> bool:
+    return issubclass(kind, (str, *_TRUTH, *_REAL, datetime.date, datetime.time))
+
+
+def _word(value: Any) -> str | None:
+    if value is None or value != value:
+        return None
+    if isinstance(value, _TRUTH):
+        return "true" if value else "false"
+    if isinstance(value, _REAL) and math.isfinite(value) and value == int(value):
+        return str(int(value))
+    return str(value)
+
+
+def _moment(value: Any) -> Any:
+    if isinstance(value, datetime.datetime) and value.tzinfo is not None:
+        return value.astimezone(datetime.UTC).replace(tzinfo=None)
+    return np.datetime64("NaT") if value is None else value
+
+
+def _is_scalar(value: Any) -> bool:
+    return value is None or isinstance(value, (str, numbers.Number, np.generic, datetime.date))

@@ -1,0 +1,349 @@
+"""Columns of a table, and how a row of them becomes what a network reads.
+
+    number     (x - mean) / deviation; a missing one is the median
+    flag       no 0, yes 1; a missing one is the commoner of the two
+    category   one input a level, 1 for the row's own; a level that training never saw is 0 in all of them, so that
+               no weight that was never trained takes part in its prediction
+    date       days, standardised, and sine and cosine of its place in the year, the week and (with a time) the day
+
+Every figure is the training split's. A column that had missing values there gets one more input, 1 where the value
+is missing.
+
+A raw row is one float64 a column: the number itself, 0 or 1, the code of a level (-1 for one never seen), days since
+the start of 1970; NaN where the value is missing. float64, because a time stamp or an account number loses its last
+digits in float32; the scaled inputs are float32.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from datetime import date
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from leadline.config import plain
+from leadline.data.cells import Cells, Table, Text, table_of
+from leadline.data.inputs import Inputs
+from leadline.data.words import FLAGS, MISSING, MISSING_AMONG_NUMBERS, days, number, plain_text
+from leadline.errors import DataError, ShapeError
+from leadline.names import suggest
+
+#: days after which a date is at the same place again
+CYCLES = {"year": 365.2425, "week": 7.0, "day": 1.0}
+
+_WANTED = {"number": "numbers", "flag": "yes or no", "date": "dates", "category": "words"}
+
+
+@dataclass(frozen=True)
+class Column:
+    """One column, with the training split's figures.
+
+    Args:
+        name: as in the source.
+        kind: number, flag, category or date.
+        style: how its cells are written: a number's decimal sign, "point" or "comma"; a date's order, such as "ymd".
+        levels: what a category may be, in the order of the codes.
+        fill: what stands in for a missing value.
+        shift, scale: mean and deviation.
+        gaps: whether training rows had missing values, which then get an input of their own.
+        cycles: names of the `CYCLES` in which a date moves.
+
+    >>> Column("colour", "category", levels=("blue", "red"), gaps=True).encoded_names()
+    ('colour=blue', 'colour=red', 'colour missing')
+    """
+
+    name: str
+    kind: str
+    style: str = ""
+    levels: tuple[str, ...] = ()
+    fill: float = 0.0
+    shift: float = 0.0
+    scale: float = 1.0
+    gaps: bool = False
+    cycles: tuple[str, ...] = ()
+
+    @classmethod
+    def fit(cls, name: str, kind: str, values: np.ndarray, *, style: str = "", levels: tuple[str, ...] = ()) -> Column:
+        """The column with the figures of `values`, the raw values of the training rows."""
+        known = values[~np.isnan(values)]
+        gaps = len(known) < len(values)
+        if kind == "category":
+            return cls(name, kind, levels=levels, gaps=gaps)
+        fill = float(np.median(known)) if len(known) else 0.0
+        if kind == "flag":
+            return cls(name, kind, fill=float(fill > 0.5), gaps=gaps)
+        shift, scale = _mean_and_deviation(known)
+        cycles = tuple(cycle for cycle in CYCLES if kind == "date" and _moves(known, CYCLES[cycle]))
+        return cls(name, kind, style, fill=fill, shift=shift, scale=scale, gaps=gaps, cycles=cycles)
+
+    @property
+    def width(self) -> int:
+        """How many network inputs it becomes."""
+        own = len(self.levels) if self.kind == "category" else 1 + 2 * len(self.cycles)
+        return own + self.gaps
+
+    def encoded_names(self) -> tuple[str, ...]:
+        """Names of these inputs."""
+        if self.kind == "category":
+            names = [f"{self.name}={level}" for level in self.levels]
+        else:
+            names = [self.name, *(f"{self.name} {wave} of {c}" for c in self.cycles for wave in ("sine", "cosine"))]
+        return (*names, f"{self.name} missing") if self.gaps else tuple(names)
+
+    def line(self, missing: int = 0) -> str:
+        """A line for the account, given how many values are missing in all.
+
+        >>> Column("mileage", "number", fill=84000.0, gaps=True).line(missing=3)
+        'mileage: number, 3 missing filled with the median 84000'
+        """
+        text = f"{self.name}: {self.kind}"
+        if self.kind == "category":
+            shown = ", ".join(self.levels[:4]) + (", …" if len(self.levels) > 4 else "")
+            text += f", {len(self.levels)} levels ({shown})"
+            return text + (f", {missing} missing" if missing else "")
+        if self.kind == "date":
+            text += " as days" + "".join(f", place in the {cycle}" for cycle in self.cycles)
+        if missing:
+            stand_in = {
+                "number": f"the median {self.fill:.6g}",
+                "flag": f"the commoner {'yes' if self.fill else 'no'}",
+                "date": f"the median {_day(self.fill)}",
+            }
+            text += f", {missing} missing filled with {stand_in[self.kind]}"
+        return text
+
+    def read(self, cells: Cells, table: Table) -> np.ndarray:
+        """Raw values of cells; one that cannot be read is refused by column and row."""
+        values, wrong = raw_values(cells, self.kind, self.style, self.levels)
+        wrong |= np.isinf(values)
+        if wrong.any():
+            row = int(np.flatnonzero(wrong)[0])
+            more = f" ({int(wrong.sum())} such cells)" if wrong.sum() > 1 else ""
+            raise DataError(
+                f"column {self.name} must hold {_WANTED[self.kind]}",
+                got=f"{_shown(cells, row)} in {table.at(row)}{more}",
+                do="Mend the cell, or leave it empty if the value is not known",
+            )
+        return values
+
+
+def raw_values(cells: Cells, kind: str, style: str = "", levels: Sequence[str] = ()) -> tuple[np.ndarray, np.ndarray]:
+    """Raw values of cells read as `kind`, and a mask of those that cannot be."""
+    if kind == "category":
+        words, codes = words_of(cells)
+        code = {level: float(i) for i, level in enumerate(levels)}
+        of_word = [math.nan if word is None else code.get(word, -1.0) for word in words]
+        return np.array(of_word)[codes], np.zeros(len(cells), dtype=bool)
+    if isinstance(cells, Text):
+        fast = cells.floats() if kind == "number" and style != "comma" else None
+        if fast is not None:
+            return fast, np.zeros(len(cells), dtype=bool)
+        words, codes = cells.distinct()
+        read = [_value(word, kind, style) for word in words]
+        wrong = np.array([value is None for value in read], dtype=bool)
+        return np.array([math.nan if value is None else value for value in read])[codes], wrong[codes]
+    if kind == "date":
+        values, wrong = _days(cells)
+    else:
+        values, wrong = (cells.astype(np.float64), None) if cells.dtype.kind != "M" else (np.zeros(len(cells)), True)
+    if kind == "flag":
+        wrong = ~np.isin(values, (0.0, 1.0)) & ~np.isnan(values) if wrong is None else wrong
+    return values, np.broadcast_to(bool(wrong) if wrong is None or wrong is True else wrong, len(cells)).copy()
+
+
+def words_of(cells: Cells) -> tuple[list[str | None], np.ndarray]:
+    """The distinct cells as words, None where the value is missing, and for each row which of them it holds."""
+    if isinstance(cells, Text):
+        words, codes = cells.distinct()
+        return [None if word is None or word.strip() in MISSING else word.strip() for word in words], codes
+    values, codes = np.unique(cells, return_inverse=True)
+    if values.dtype.kind == "f":
+        return [None if math.isnan(value) else _level(value) for value in values.tolist()], codes
+    if values.dtype.kind == "b":
+        return ["true" if value else "false" for value in values.tolist()], codes
+    return [None if np.isnat(value) else str(value.astype("datetime64[s]")) for value in values], codes
+
+
+class TableInputs(Inputs):
+    """Rows of a table to network inputs.
+
+    Args:
+        columns: the columns, as `Column` or as the dictionaries of its fields.
+
+    >>> inputs = TableInputs([Column("age", "number", shift=40.0, scale=10.0), Column("smokes", "flag")])
+    >>> inputs.encode(inputs.read([{"smokes": "yes", "age": 60}])).tolist()
+    [[2.0, 1.0]]
+    """
+
+    def __init__(self, columns: Sequence[Column | Mapping[str, Any]]):
+        self.columns = tuple(c if isinstance(c, Column) else _column(c) for c in columns)
+        self.names = tuple(column.name for column in self.columns)
+        starts = np.cumsum([0, *(column.width for column in self.columns)])
+        self.width = int(starts[-1])
+        self._starts = starts[:-1].tolist()
+        # scaled columns in one block and gaps in another, so that hundreds of columns cost as few calls as one
+        scaled = [j for j, column in enumerate(self.columns) if column.kind != "category"]
+        gaps = [j for j, column in enumerate(self.columns) if column.gaps]
+        self._scaled, self._gaps = torch.tensor(scaled, dtype=torch.int64), torch.tensor(gaps, dtype=torch.int64)
+        self._scaled_at = torch.tensor([self._starts[j] for j in scaled], dtype=torch.int64)
+        self._gaps_at = torch.tensor([self._starts[j] + self.columns[j].width - 1 for j in gaps], dtype=torch.int64)
+        self._figures = torch.tensor(
+            [(self.columns[j].fill, self.columns[j].shift, self.columns[j].scale) for j in scaled],
+            dtype=torch.float64,
+        ).reshape(-1, 3)
+
+    @property
+    def config(self) -> dict[str, Any]:
+        return {"columns": [plain(asdict(column)) for column in self.columns]}
+
+    def encoded_names(self) -> tuple[str, ...]:
+        """Names of the network's inputs."""
+        return tuple(name for column in self.columns for name in column.encoded_names())
+
+    def dim(self, x: Tensor) -> int:
+        return self.width
+
+    def encode(self, x: Tensor) -> Tensor:
+        if x.dim() != 2 or x.shape[1] != len(self.columns):
+            raise ShapeError(
+                f"a row must have {len(self.columns)} values",
+                got=f"rows of shape {tuple(x.shape[1:])}",
+                do="Pass the columns that the model was trained on, in their order",
+            )
+        out = torch.zeros((len(x), self.width), dtype=torch.float32, device=x.device)
+        on = lambda index: index.to(x.device)  # noqa: E731
+        if len(self._scaled):
+            fill, shift, scale = on(self._figures).unbind(1)
+            block = x.double() if len(self._scaled) == len(self.columns) else x[:, on(self._scaled)].double()
+            block = torch.where(block.isnan(), fill, block)
+            out[:, on(self._scaled_at)] = ((block - shift) / scale).float()
+        if len(self._gaps):
+            out[:, on(self._gaps_at)] = x[:, on(self._gaps)].isnan().float()
+        for j, column in enumerate(self.columns):
+            if column.kind == "category":
+                code = x[:, j]
+                rows = ((code >= 0) & (code < len(column.levels))).nonzero().flatten()
+                out[rows, self._starts[j] + code[rows].long()] = 1.0
+            for place, cycle in enumerate(column.cycles):
+                day = torch.where(x[:, j].isnan(), column.fill, x[:, j].double())
+                angle = (day / CYCLES[cycle]).frac() * (2 * math.pi)
+                out[:, self._starts[j] + 1 + 2 * place] = angle.sin().float()
+                out[:, self._starts[j] + 2 + 2 * place] = angle.cos().float()
+        return out
+
+    def read(self, rows: Any) -> Tensor:
+        """Raw rows out of a data frame, a list of dictionaries, a dictionary of lists, or rows in column order.
+
+        Columns are found by name and further ones are ignored. An array or tensor of numbers is taken as raw rows:
+        in column order, categories as codes.
+        """
+        if isinstance(rows, Tensor) or (isinstance(rows, np.ndarray) and rows.dtype.kind in "fiub"):
+            return self._raw(torch.as_tensor(rows))
+        table = table_of(rows, self.names)
+        absent = [name for name in self.names if name not in table.columns]
+        if absent and len(table):
+            free = [name for name in table.columns if name not in self.names]
+            raise DataError(
+                "rows must have the columns that the model was trained on",
+                got=f"no column {', '.join(absent[:5])}" + (f" and {len(absent) - 5} more" if absent[5:] else ""),
+                do=named(absent[0], free) if free else "Add what is missing; leave a cell empty if it is not known",
+            )
+        x = np.empty((len(table), len(self.columns)))
+        for j, column in enumerate(self.columns if len(table) else ()):
+            x[:, j] = column.read(table.columns[column.name], table)
+        return torch.from_numpy(x)
+
+    def _raw(self, x: Tensor) -> Tensor:
+        if x.dim() != 2 or x.shape[1] != len(self.columns):
+            raise ShapeError(
+                f"rows must have shape (n, {len(self.columns)}), one value a column",
+                got=f"shape {tuple(x.shape)}",
+                do=f"The columns are {', '.join(self.names[:8])}" + (", …" if self.names[8:] else ""),
+            )
+        x = x.double()
+        for j, column in enumerate(self.columns):
+            top = len(column.levels) if column.kind == "category" else 2 if column.kind == "flag" else None
+            wrong = x[:, j].isinf()
+            if top is not None:
+                wrong |= (x[:, j] < -1) | (x[:, j] >= top) | (x[:, j] != x[:, j].round()) & ~x[:, j].isnan()
+            if bool(wrong.any()):
+                row = int(wrong.nonzero()[0])
+                legal = "finite" if top is None else f"codes 0 … {top - 1}"
+                raise DataError(
+                    f"numbers of column {column.name} must be {legal}",
+                    got=f"{x[row, j].item():g} in row {row}",
+                    do="Pass a data frame or dictionaries to give values by name",
+                )
+        return x
+
+
+def named(name: str, known: Sequence[str]) -> str:
+    """Like `suggest`, but of a hundred known names it shows a few.
+
+    >>> named("prise", ["price", "age"]), named("q", [str(i) for i in range(99)])[-17:]
+    ('Did you mean price?', '11 … (99 in all)')
+    """
+    sentence = suggest(name, known)
+    if sentence.startswith("Known") and len(known) > 12:
+        return f"Known: {', '.join(known[:12])} … ({len(known)} in all)"
+    return sentence
+
+
+def _column(fields: Mapping[str, Any]) -> Column:
+    return Column(**{key: tuple(value) if isinstance(value, list) else value for key, value in fields.items()})
+
+
+def _value(word: str | None, kind: str, style: str) -> float | None:
+    """A word read as `kind`: NaN when it is missing, None when it cannot be."""
+    word = "" if word is None else word.strip()
+    if word in (MISSING_AMONG_NUMBERS if kind == "number" else MISSING):
+        return math.nan
+    if kind == "number":
+        return number(word, style or "point")
+    if kind == "flag":
+        return FLAGS.get(word.lower(), {"0": 0.0, "1": 1.0}.get(word))
+    return days(word, style or "ymd")
+
+
+def _days(cells: np.ndarray) -> tuple[np.ndarray, bool | None]:
+    if cells.dtype.kind != "M":
+        return np.full(len(cells), math.nan), None if np.isnan(cells.astype(np.float64)).all() else True
+    values = cells.astype("datetime64[us]").astype(np.int64) / 86400e6
+    return np.where(np.isnat(cells), math.nan, values), None
+
+
+def _level(value: float) -> str:
+    return plain_text(value) if math.isfinite(value) else str(value)
+
+
+def _shown(cells: Cells, row: int) -> str:
+    cell = cells[row]
+    return f"{cell:g}" if isinstance(cell, float) else repr(cell) if isinstance(cell, str) else str(cell)
+
+
+def _mean_and_deviation(values: np.ndarray) -> tuple[float, float]:
+    """Both in a form that neither overflows nor takes rounding for spread."""
+    top = float(np.abs(values).max(initial=0.0))
+    if top == 0:
+        return 0.0, 1.0
+    mean = float(np.mean(values / top)) * top
+    rest = values - mean
+    reach = float(np.abs(rest).max())
+    if not math.isfinite(reach) or reach <= 1e-14 * top:
+        return mean, 1.0 if reach <= 1e-14 * top else top
+    return mean, reach * math.sqrt(float(np.mean((rest / reach) ** 2)))
+
+
+def _moves(values: np.ndarray, period: float) -> bool:
+    """Whether dates fall on different places of a cycle; a day is whole unless times are given."""
+    places = np.mod(values, period) / period
+    return bool(len(places) and np.ptp(places) > 1e-9) and (period != 365.2425 or bool(np.ptp(values) > 28))
+
+
+def _day(value: float) -> str:
+    return date.fromordinal(date(1970, 1, 1).toordinal() + math.floor(value)).isoformat()

@@ -1,0 +1,38 @@
+"""Before the first step: what is wrong with the data, the model, or the two together."""
+
+from __future__ import annotations
+
+from torch import nn
+
+from leadline.data.data import Data
+from leadline.doctor.columns import check_columns
+from leadline.doctor.finding import Finding
+from leadline.doctor.splits import check_splits
+from leadline.doctor.targets import check_targets
+from leadline.doctor.wiring import check_wiring
+from leadline.likelihoods.likelihood import Likelihood
+
+_ORDER = {"error": 0, "warning": 1, "note": 2}
+
+
+def before(model: nn.Module, data: Data, likelihood: Likelihood) -> list[Finding]:
+    """What stands in the way of training `model` on `data`, worst first. Changes nothing.
+
+    >>> import torch
+    >>> from leadline.data.data import Split
+    >>> from leadline.data.target import Target
+    >>> from leadline.likelihoods import Bernoulli
+    >>> x, y = torch.randn(90, 2), torch.arange(90) % 2
+    >>> part = lambda a, b: Split(x[a:b], y[a:b])
+    >>> data = Data(part(0, 30), part(30, 60), part(60, 90), Target("binary"))
+    >>> print(before(nn.Sequential(nn.Linear(2, 1), nn.Sigmoid()), data, Bernoulli())[0].code)
+    double-softmax
+    """
+    findings = check_targets(data, likelihood)
+    target_fits = not any(f.severity == "error" and f.code != "one-class" for f in findings)
+    findings += check_columns(data, target_fits=target_fits)
+    if target_fits:
+        findings += check_splits(data)
+    if not any(f.code == "non-finite-input" for f in findings):
+        findings += check_wiring(model, data, likelihood, target_fits=target_fits)
+    return sorted(findings, key=lambda finding: _ORDER[finding.severity])

@@ -1,0 +1,120 @@
+"""One look into a model at work: units that no longer answer, and how much gradient reaches each layer.
+
+    dead_j      = [a_j(x) = 0 for every x of the probe]                  ReLU and its kin        (1)
+    saturated   = [slope(z) < 1 % of the steepest slope]                 tanh, sigmoid           (2)
+    g_layer     = sqrt(mean of squared gradients that are not 0)         of a weight matrix      (3)
+
+(3) leaves exact zeros out: rows of an embedding that the probe does not use have no gradient, and nothing is wrong.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor, nn
+
+from leadline.doctor.trace import Call, Trace
+from leadline.doctor.untouched import untouched
+from leadline.likelihoods.likelihood import Likelihood
+
+_RELU = {"relu", "relu_", "relu6", "threshold"}
+_CHANNELS = {"conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d"}
+_FEATURES = {"linear", "matmul", "mm", "bmm", "addmm", "einsum"}
+
+
+@dataclass(frozen=True)
+class Look:
+    """Args:
+        dead: layer -> (share of its units that are dead, number of units).
+        saturated: layer -> share of its activations that are saturated.
+        gradients: weight -> size of its gradient (3), in the order in which the model uses them; inf if not finite.
+        disconnected: parameters from which no path leads to the loss.
+    """
+
+    dead: dict[str, tuple[float, int]] = field(default_factory=dict)
+    saturated: dict[str, float] = field(default_factory=dict)
+    gradients: dict[str, float] = field(default_factory=dict)
+    disconnected: tuple[str, ...] = ()
+
+
+def look(model: nn.Module, likelihood: Likelihood, x: Tensor, y: Tensor) -> Look:
+    """Run the probe (x, y) in evaluation mode, forward and back; the model is bit for bit as before afterwards.
+
+    >>> from leadline.likelihoods import Normal
+    >>> net = nn.Sequential(nn.Linear(1, 2), nn.ReLU(), nn.Linear(2, 1))
+    >>> _ = nn.init.constant_(net[0].bias, -100.0)
+    >>> look(net, Normal(), torch.randn(8, 1), torch.zeros(8)).dead
+    {'1 (ReLU)': (1.0, 2)}
+    """
+    seen = _Seen()
+    # cuDNN's recurrent layers have no backward pass in evaluation mode; torch's own have
+    with untouched(model, training=False), torch.enable_grad(), torch.backends.cudnn.flags(enabled=False):
+        with Trace(model, seen):
+            output = model(x)
+        loss = likelihood.loss(output, y).mean()
+        named = [(name, p) for name, p in model.named_parameters() if p.requires_grad]
+        if not named or not loss.requires_grad:
+            return Look(seen.dead, seen.saturated, {}, tuple(name for name, _ in named))
+        gradients = torch.autograd.grad(loss, [p for _, p in named], allow_unused=True)
+    disconnected = tuple(name for (name, _), g in zip(named, gradients, strict=True) if g is None)
+    order = {path: i for i, path in enumerate(dict.fromkeys(seen.order))}
+    sizes = {
+        name: _size(g)
+        for (name, p), g in sorted(
+            zip(named, gradients, strict=True), key=lambda item: order.get(item[0][0].rpartition(".")[0], len(order))
+        )
+        if g is not None and p.dim() > 1
+    }
+    return Look(seen.dead, seen.saturated, sizes, disconnected)
+
+
+def _size(gradient: Tensor) -> float:
+    used = torch.count_nonzero(gradient).clamp(min=1)
+    size = float((gradient.double().square().sum() / used).sqrt())
+    return size if size == size else float("inf")
+
+
+class _Seen:
+    """Gathers activations as the model runs."""
+
+    def __init__(self):
+        self.dead: dict[str, tuple[float, int]] = {}
+        self.saturated: dict[str, float] = {}
+        self.order: list[str] = []
+        self._channels = False  # whether units lie on axis 1 (after a convolution) or on the last
+
+    def __call__(self, call: Call) -> None:
+        if not call.op:
+            return
+        self.order.append(call.path)
+        if call.op in _CHANNELS or call.op in _FEATURES:
+            self._channels = call.op in _CHANNELS
+        elif call.op in _RELU:
+            self._record_dead(call)
+        elif (call.op == "tanh" and "RNN" not in call.kind) or (call.op == "sigmoid" and call.kind == "Sigmoid"):
+            # a sigmoid that is no module of its own is a gate as a rule, and gates may well be shut
+            slope = 1 - call.outputs[0].detach().square() if call.op == "tanh" else _sigmoid_slope(call.outputs[0])
+            self.saturated[self._label(call, self.saturated)] = float((slope < 0.01).double().mean())  # (2)
+
+    def _record_dead(self, call: Call) -> None:
+        out = call.outputs[0].detach()
+        if out.dim() < 2:
+            return
+        axis = 1 if out.dim() > 3 or (self._channels and out.dim() == 3) else out.dim() - 1
+        others = [a for a in range(out.dim()) if a != axis]
+        silent = (out <= 0).all(dim=others[0], keepdim=True) if len(others) == 1 else (out <= 0).amin(others)
+        self.dead[self._label(call, self.dead)] = (float(silent.double().mean()), silent.numel())  # (1)
+
+    @staticmethod
+    def _label(call: Call, taken: dict) -> str:
+        """A module that is called several times is several layers."""
+        label, turn = call.name, 2
+        while label in taken:
+            label, turn = f"{call.name}, call {turn}", turn + 1
+        return label
+
+
+def _sigmoid_slope(s: Tensor) -> Tensor:
+    s = s.detach()
+    return 4 * s * (1 - s)  # 4: the steepest slope is a quarter

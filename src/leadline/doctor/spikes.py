@@ -1,0 +1,110 @@
+"""Jumps of the training loss, told from the noise of mini-batches.
+
+    jump at t  :  min(L_t, L_{t+1}) - m  >  max(2 (M - m), |m|, 8 · 1.4826 · MAD, 0.1)        (1)
+    back at u  :  L_u <= M                                                                   (2)
+
+Notation   m, M, MAD -> median, maximum and median absolute deviation of the 64 losses before t
+Why        two steps in a row, because one batch may be odd (outliers, a last batch of two rows);
+           twice as far from the median as anything lately, because losses of small batches have long tails;
+           |m|: the loss at least doubles; 8 robust deviations: out of reach of a bell curve; 0.1 nat: less harms nobody
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from leadline.doctor.finding import Finding
+
+WINDOW, LEAST = 64, 16  # losses that a jump is measured against; with fewer than 16 nothing is said
+PATIENCE = 200  # steps within which a spike comes back: beyond, the run has moved somewhere else
+
+
+class Spikes:
+    """Takes the losses of an epoch's steps and gives findings; `state` is plain, so that a resumed run goes on.
+
+    >>> spikes = Spikes()
+    >>> losses = [1.0, 1.1, 0.9] * 10 + [9.0, 8.0, 3.0] + [1.0, 1.1, 0.9] * 10
+    >>> [finding.where for finding in spikes.feed(losses, last_step=63)]
+    ['step 31']
+    """
+
+    def __init__(self):
+        self.recent: list[float] = []  # up to WINDOW + 1 losses; the last has not been judged yet
+        self.open: dict[str, float] | None = None
+
+    def feed(self, losses: list[float], last_step: int) -> list[Finding]:
+        """`losses` end with the one of step `last_step`."""
+        if not losses or not all(map(np.isfinite, losses)):
+            return []
+        line = np.array(self.recent + list(losses))
+        first = last_step - len(line) + 1  # step of line[0]
+        findings, begin = [], max(len(self.recent) - 1, 0)
+        t = begin
+        while t < len(line) - 1:
+            if self.open:
+                t, found = self._follow(line, t, first)
+                findings += found
+                continue
+            t = self._next_jump(line, t)
+            if t < len(line) - 1:
+                past = line[max(0, t - WINDOW) : t]
+                self.open = {"step": first + t, "level": float(np.median(past)), "back": float(past.max()), "peak": 0.0}
+        self.recent = line[-(WINDOW + 1) :].tolist()
+        return findings
+
+    def _next_jump(self, line: np.ndarray, t: int) -> int:
+        """Position of the first jump at or after t, or the end."""
+        low = np.minimum(line[:-1], line[1:])
+        t = max(t, LEAST)
+        # cheap first: only positions above all of their last 16 losses can be jumps
+        peaks = np.arange(t, len(low))
+        if len(peaks):
+            before = np.lib.stride_tricks.sliding_window_view(line, LEAST)[peaks - LEAST].max(1)
+            peaks = peaks[low[peaks] > before]
+        for p in peaks.tolist():
+            past = line[max(0, p - WINDOW) : p]
+            m, top = np.median(past), past.max()
+            mad = np.median(np.abs(past - m))
+            if low[p] - m > max(2 * (top - m), abs(m), 8 * 1.4826 * mad, 0.1):  # eq. 1
+                return p
+        return len(line) - 1
+
+    def _follow(self, line: np.ndarray, t: int, first: int) -> tuple[int, list[Finding]]:
+        spike = self.open
+        for u in range(t, len(line)):
+            spike["peak"] = max(spike["peak"], float(line[u]))
+            lasted = first + u - int(spike["step"])
+            if line[u] <= spike["back"] and lasted > 0:  # eq. 2
+                self.open = None
+                return u, [_finding(spike, lasted, returned=True)]
+            if lasted >= PATIENCE:
+                self.open = None
+                return u, [_finding(spike, lasted, returned=False)]
+        return len(line) - 1, []
+
+    def end(self) -> list[Finding]:
+        """What is still open when the run ends did not come back."""
+        if not self.open:
+            return []
+        spike, self.open = self.open, None
+        return [_finding(spike, None, returned=False)]
+
+    def state(self) -> dict[str, Any]:
+        return {"recent": list(self.recent), "open": self.open and dict(self.open)}
+
+    def load_state(self, state: dict[str, Any]) -> None:
+        self.recent, self.open = list(state["recent"]), state["open"] and dict(state["open"])
+
+
+def _finding(spike: dict[str, float], lasted: int | None, *, returned: bool) -> Finding:
+    where = f"step {int(spike['step'])}"
+    jump = f"from {spike['level']:.3g} to {spike['peak']:.3g}"
+    if returned:
+        found = f"{jump}, back after {lasted} steps"
+        do = "Clip the gradient (clip=1.0), lower the learning rate or lengthen the warm-up"
+        return Finding("loss-spike", "warning", "the loss jumped up and came back", where, found, do)
+    found = f"{jump}, not back " + (f"after {lasted} steps" if lasted else "when the run ended")
+    do = "Go back to a checkpoint before this step with a lower learning rate, and clip the gradient (clip=1.0)"
+    return Finding("loss-jump", "warning", "the loss jumped up and stayed there", where, found, do)

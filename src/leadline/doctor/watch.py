@@ -1,0 +1,241 @@
+"""A listener that looks into the model while it trains: rarely, cheaply, and without touching it.
+
+It looks after epochs 1, 2, 4, 8, 16 …: trouble begins early, and a thousand epochs cost ten looks. What it accuses must
+show in two looks in a row, because a model passes through odd places on its way.
+
+    change per step  r_W = |W_end - W_begin| / (|W_end| · steps of the epoch)        (1)
+
+(1) is estimated from 256 values of each weight matrix, which gives it within about 5 %.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from leadline.doctor.finding import Finding
+from leadline.doctor.look import Look, look
+from leadline.doctor.spikes import Spikes
+from leadline.doctor.words import percent, some
+from leadline.engine.events import EpochDone, Event, RunEnded, RunStarted
+from leadline.likelihoods.likelihood import Likelihood
+
+# A healthy ReLU layer loses some units; with most of them gone it is narrower than half of what was paid for.
+DEAD_SHARE = 0.5
+# In layers of fewer units a few deaths are an accident of the draw; a layer that is all dead is named at any width.
+DEAD_UNITS = 8
+# Half of all activations on the flat ends: as far as learning goes, half of the layer is switched off.
+SATURATED_SHARE = 0.5
+# Float32 adds two numbers a million apart with one digit of the smaller left: a first layer that gets a millionth of
+# the last one's gradient stands still under any one learning rate.
+GRADIENT_RATIO = 1e6
+# A good step changes weights by a thousandth. At a tenth a step, ten steps write a new network.
+LARGE_CHANGE = 0.1
+# A matrix that moves by less than this over the whole run is still the random draw that it began as …
+SMALL_TOTAL = 1e-3
+# … and where the length of the run is not known: ten thousand steps of this size are a thousandth.
+SMALL_CHANGE = 1e-7
+# The loss has "not fallen" when it lost less than a hundredth.
+FALLEN = 0.01
+SAMPLE = 256
+
+
+class Watch:
+    """Args:
+        model: the model in training.
+        likelihood: its likelihood.
+        x, y: a probe of training rows, x as the network reads it; 128 to 512 rows are right.
+        rows: their numbers in the source, for messages.
+
+    `findings` grows as epochs end. Epochs are counted from 1.
+
+    >>> from leadline.likelihoods import Normal
+    >>> net = nn.Linear(2, 1)
+    >>> watch = Watch(net, Normal(), torch.randn(64, 2), torch.randn(64))
+    >>> watch(RunStarted(epochs=1, steps_per_epoch=4))
+    >>> watch(EpochDone(1, 4, 0.1, {"train": {"loss": 1.0}}, True, losses=torch.ones(4)))
+    >>> [finding.code for finding in watch.findings]  # nothing moved, but one look proves nothing
+    []
+    """
+
+    def __init__(
+        self,
+        model: nn.Module,
+        likelihood: Likelihood,
+        x: Tensor,
+        y: Tensor,
+        rows: Sequence[int] | Tensor | None = None,
+    ):
+        self.model, self.likelihood, self.x, self.y = model, likelihood, x, y
+        self.rows = rows
+        self.findings: list[Finding] = []
+        self._spikes = Spikes()
+        self._streaks: dict[str, int] = {}
+        self._weights: dict[str, list[float]] = {}  # values sampled where the epoch to be looked at began
+        self._step = 0  # of that sample
+        self._first_loss: float | None = None
+        self._planned: int | None = None
+
+    def __call__(self, event: Event) -> None:
+        if isinstance(event, RunStarted):
+            self._planned = event.epochs * event.steps_per_epoch
+            if not self._weights:
+                self._sample(event.step)
+        elif isinstance(event, EpochDone):
+            self._epoch(event)
+        elif isinstance(event, RunEnded):
+            self._say(*self._spikes.end())
+
+    def _epoch(self, event: EpochDone) -> None:
+        losses = event.losses.detach().reshape(-1).tolist()
+        self._say(*self._spikes.feed(losses, event.step))
+        loss = event.metrics.get("train", {}).get("loss")
+        if loss is None and losses:
+            loss = sum(losses) / len(losses)
+        if self._first_loss is None:
+            self._first_loss = loss
+        if _power_of_two(event.epoch):
+            seen = look(self.model, self.likelihood, self.x, self.y)
+            fallen = _fallen(self._first_loss, loss)
+            self._activations(seen, event.epoch, fallen)
+            self._gradients(seen, event.epoch)
+            self._changes(event, fallen)
+        if _power_of_two(event.epoch + 1):
+            self._sample(event.step)
+
+    def _activations(self, seen: Look, epoch: int, fallen: bool) -> None:
+        for layer, (share, units) in seen.dead.items():
+            ill = share > DEAD_SHARE and (units >= DEAD_UNITS or share == 1)
+            if self._twice(f"dead {layer}", ill):
+                found = f"{round(share * units)} of {units} units ({percent(share)}) are zero for all {len(self.y)} probe rows"
+                self._say(
+                    Finding(
+                        "dead-units", "warning", "most units of this layer no longer answer to any example",
+                        f"{layer}, epoch {epoch}", found,
+                        "Lower the learning rate, scale the inputs, or use leaky_relu; what is dead cannot learn its way back",
+                    )  # fmt: skip
+                )
+        for layer, share in seen.saturated.items():
+            # later on, a net that has learned may well be sure of itself: then only one that has not is ill
+            ill = share > SATURATED_SHARE and (epoch <= 2 or not fallen)
+            if self._twice(f"saturated {layer}", ill):
+                found = f"{percent(share)} of its activations lie where the slope is below 1 % of the steepest"
+                self._say(
+                    Finding(
+                        "saturated-units", "warning", "most activations of this layer lie where the function is flat",
+                        f"{layer}, epoch {epoch}", found,
+                        "Scale the inputs to deviation 1, begin with smaller weights, or lower the learning rate",
+                    )  # fmt: skip
+                )
+
+    def _gradients(self, seen: Look, epoch: int) -> None:
+        if self._twice("disconnected", bool(seen.disconnected)):
+            count = len(seen.disconnected)
+            self._say(
+                Finding(
+                    "disconnected-parameters", "warning", "some parameters have no influence on the loss",
+                    some(seen.disconnected), f"no gradient reaches {count} of the model's trainable tensors",
+                    "Use them in forward (look for a detach or a layer that is never called), or freeze or remove them",
+                )  # fmt: skip
+            )
+        names = list(seen.gradients)
+        first, last = (seen.gradients[names[0]], seen.gradients[names[-1]]) if len(names) > 1 else (1.0, 1.0)
+        comparable = last > 0 and first < float("inf")
+        vanishing = comparable and 0 < first < last / GRADIENT_RATIO
+        exploding = comparable and first > last * GRADIENT_RATIO
+        for code, ill, what, do in (
+            ("vanishing-gradient", vanishing, "hardly any gradient reaches the first layer",
+             "Use relu in place of sigmoid or tanh, add normalisation (norm='layer') or skip connections (residual=True)"),
+            ("exploding-gradient", exploding, "the gradient grows out of bounds on its way to the first layer",
+             "Begin with smaller weights, add normalisation (norm='layer'), or clip the gradient (clip=1.0)"),
+        ):  # fmt: skip
+            if self._twice(code, ill):
+                found = f"{first:.2g} in {names[0]} against {last:.2g} in {names[-1]}, ratio {first / last:.1g}"
+                self._say(Finding(code, "warning", what, f"{names[0]}, epoch {epoch}", found, do))
+
+    def _changes(self, event: EpochDone, fallen: bool) -> None:
+        steps = event.step - self._step
+        now = self._values() if self._weights and steps > 0 else {}
+        rates = {}
+        for name, values in now.items():
+            if name in self._weights:
+                begin, end = torch.tensor(self._weights[name], dtype=torch.float64), torch.tensor(values).double()
+                rates[name] = float((end - begin).norm() / end.norm().clamp(min=1e-30)) / steps  # eq. 1
+        if not rates:
+            return
+        fastest = max(rates, key=rates.get)
+        rate = rates[fastest]
+        # fast steps are a fault only where they lead nowhere: small nets on toy data may take them and arrive
+        if self._twice("large", rate > LARGE_CHANGE and event.epoch > 1 and not fallen):
+            found = f"{fastest} changes by {percent(rate)} of its size each step (0.1 % is usual), and the loss has not fallen"
+            self._say(
+                Finding(
+                    "large-updates", "warning", "each step rewrites the weights instead of adjusting them",
+                    f"{fastest}, epoch {event.epoch}", found, "Lower the learning rate (try a hundredth)",
+                )  # fmt: skip
+            )
+        left = SMALL_TOTAL / self._planned if self._planned else SMALL_CHANGE
+        if self._twice("small", rate < max(left, SMALL_CHANGE) and not fallen):
+            found = f"even {fastest}, the fastest, changes by {rate:.1g} of its size each step, and the loss has not fallen"
+            self._say(
+                Finding(
+                    "small-updates", "warning", "the weights hardly move", f"{fastest}, epoch {event.epoch}", found,
+                    "Raise the learning rate (a usual one for adamw is 0.003), and check that the model is not frozen",
+                )  # fmt: skip
+            )
+
+    def _values(self) -> dict[str, list[float]]:
+        values = {}
+        for name, p in self.model.named_parameters():
+            if p.requires_grad and p.dim() > 1:
+                flat = p.detach().reshape(-1)
+                stride = (flat.numel() // SAMPLE) | 1  # odd, so as not to walk down a single column
+                at = torch.arange(min(SAMPLE, flat.numel()), device=flat.device) * stride % flat.numel()
+                values[name] = flat[at].tolist()
+        return values
+
+    def _sample(self, step: int) -> None:
+        self._weights, self._step = self._values(), step
+
+    def _twice(self, key: str, ill: bool) -> bool:
+        """Whether the second look in a row finds `key` ill (the third and later say nothing new)."""
+        self._streaks[key] = self._streaks.get(key, 0) + 1 if ill else 0
+        return self._streaks[key] == 2
+
+    def _say(self, *findings: Finding) -> None:
+        for finding in findings:
+            place = finding.where.rpartition(", epoch")[0]
+            known = [f.code == finding.code and f.where.rpartition(", epoch")[0] == place for f in self.findings]
+            if not any(known) or not place:
+                self.findings.append(finding)
+
+    def state(self) -> dict[str, Any]:
+        """All that a resumed run needs to go on as if nothing had happened; plain enough for JSON."""
+        return {
+            "findings": [finding.to_dict() for finding in self.findings],
+            "spikes": self._spikes.state(),
+            "streaks": dict(self._streaks),
+            "weights": {name: list(values) for name, values in self._weights.items()},
+            "step": self._step,
+            "first_loss": self._first_loss,
+        }
+
+    def load_state(self, state: dict[str, Any]) -> None:
+        self.findings = [Finding(**finding) for finding in state["findings"]]
+        self._spikes.load_state(state["spikes"])
+        self._streaks, self._step = dict(state["streaks"]), state["step"]
+        self._weights = {name: list(values) for name, values in state["weights"].items()}
+        self._first_loss = state["first_loss"]
+
+
+def _power_of_two(epoch: int) -> bool:
+    return epoch > 0 and epoch & (epoch - 1) == 0
+
+
+def _fallen(first: float | None, now: float | None) -> bool:
+    if first is None or now is None:
+        return False
+    return first - now > FALLEN * abs(first)

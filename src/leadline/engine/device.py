@@ -1,0 +1,71 @@
+"""Where and how a run computes: device, number type, threads. Measured or derived, then recorded."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+
+import torch
+from torch import nn
+
+from leadline.errors import UserError
+
+#: operations a step below which one thread is taken without measuring: waking a second costs more than it brings
+_SMALL_STEP = 1e8
+
+
+def pick_device(name: str) -> torch.device:
+    """The device called `name`; "auto" is the GPU where there is one.
+
+    >>> pick_device("cpu")
+    device(type='cpu')
+    """
+    if name == "auto":
+        if torch.cuda.is_available():
+            return torch.device("cuda")
+        return torch.device("mps" if torch.backends.mps.is_available() else "cpu")
+    try:
+        device = torch.device(name)
+    except RuntimeError:
+        raise UserError("device must be cpu, cuda or mps", got=f"device={name!r}", do="Try --device cpu") from None
+    there = {"cpu": True, "cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available()}
+    if not there.get(device.type, False):
+        raise UserError(
+            "device must be one that this machine has", got=f"device={name!r}", do="Try --device cpu or --device auto"
+        )
+    return device
+
+
+def pick_precision(name: str, device: torch.device, model: nn.Module) -> str:
+    """float32, float64 or bf16; "auto" mixes in bf16 on a GPU for models above a million weights."""
+    if name != "auto":
+        return name
+    large = sum(p.numel() for p in model.parameters()) > 1_000_000
+    return "bf16" if device.type == "cuda" and large else "float32"
+
+
+def pick_threads(wanted: int | None, device: torch.device, model: nn.Module, batch: int, probe: Callable) -> int:
+    """The number of CPU threads: `wanted`, or one for small steps, or whichever of one and all runs `probe` faster.
+
+    Small steps are decided by counting alone, so that two runs of the same settings decide alike.
+    """
+    if wanted is not None:
+        return wanted
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    operations = 6.0 * batch * sum(p.numel() for p in model.parameters())
+    if device.type != "cpu" or cores == 1 or operations < _SMALL_STEP:
+        return 1 if device.type == "cpu" else torch.get_num_threads()
+    before, best = torch.get_num_threads(), {}
+    for threads in (1, cores):
+        torch.set_num_threads(threads)
+        probe()
+        best[threads] = min(_seconds(probe) for _ in range(3))
+    torch.set_num_threads(before)
+    return min(best, key=lambda threads: best[threads])
+
+
+def _seconds(work: Callable) -> float:
+    start = time.perf_counter()
+    work()
+    return time.perf_counter() - start

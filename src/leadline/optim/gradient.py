@@ -1,0 +1,131 @@
+"""Gradient descent in its many forms: autograd, a torch optimizer, a schedule.
+
+    g    = ∇_φ Σ_i w_i loss_i / Σ_i w_i        over the batch             (1)
+    φ   <- optimizer(φ, clip(g), lr · schedule(step))                     (2)
+
+Micro-batches add their parts of (1), each divided by the weight of the *whole* batch: so k of them give the gradient
+of one batch exactly, however ragged the last one is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from leadline.data.data import Batch
+from leadline.layers import noise
+from leadline.likelihoods.likelihood import Likelihood
+from leadline.optim.optimizers import optimizer as optimizer_by_name
+from leadline.optim.rule import Rule
+from leadline.optim.schedules import schedule as schedule_by_name
+from leadline.settings import Settings
+
+
+class Gradient(Rule):
+    """Args:
+        settings: optimizer, lr, schedule, clip, accumulate, precision.
+        optimizer: an optimizer over the model's parameters, in place of the named one.
+        schedule: a torch scheduler on that optimizer (stepped once a step), or a function from the step's number to
+            a factor on the learning rate, in place of the named one.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        optimizer: torch.optim.Optimizer | None = None,
+        schedule: torch.optim.lr_scheduler.LRScheduler | Callable[[int], float] | None = None,
+    ):
+        self.settings = settings
+        self.optimizer, self._schedule = optimizer, schedule
+
+    def bind(self, model: nn.Module, likelihood: Likelihood, total_steps: int) -> None:
+        self.model, self.likelihood = model, likelihood
+        self.parameters = [p for p in (*model.parameters(), *likelihood.parameters()) if p.requires_grad]
+        if self.optimizer is None:
+            self.optimizer = optimizer_by_name(self.settings, self.parameters)
+        self._base = [group["lr"] for group in self.optimizer.param_groups]
+        self._scheduler = None
+        if self.custom_schedule:
+            self._scheduler, self._factor = self._schedule, None
+        elif self._schedule is not None:
+            self._factor = self._schedule
+        else:
+            self._factor = schedule_by_name(self.settings.schedule, self.settings.warmup, total_steps)
+        self._closure = isinstance(self.optimizer, torch.optim.LBFGS)
+
+    @property
+    def custom_schedule(self) -> bool:
+        """Whether the learning rate is in the hands of a torch scheduler."""
+        return isinstance(self._schedule, torch.optim.lr_scheduler.LRScheduler)
+
+    def step(self, batch: Batch, index: int) -> Tensor:
+        self._set_rate(index)
+        if self._closure:
+            loss = self.optimizer.step(lambda: self._backward(batch))
+        else:
+            loss = self._backward(batch)
+            self.optimizer.step()
+        if self._scheduler is not None:
+            self._scheduler.step()
+        return loss.detach()
+
+    def _backward(self, batch: Batch) -> Tensor:
+        for p in self.parameters:
+            p.grad = None
+        if self.settings.accumulate == 1:
+            loss = self.loss(batch)
+            loss.backward()
+        else:
+            loss = torch.zeros((), device=batch.y.device)
+            whole = len(batch) if batch.weight is None else batch.weight.sum()
+            for part in batch.parts(self.settings.accumulate):
+                share = self.loss(part, whole)  # eq. 1
+                share.backward()
+                loss = loss + share.detach()
+        if self.settings.clip is not None:
+            nn.utils.clip_grad_norm_(self.parameters, self.settings.clip)
+        return loss
+
+    def loss(self, batch: Batch, whole: Tensor | float | None = None) -> Tensor:
+        """The batch's part of eq. 1, where `whole` is the weight of the batch that it is part of."""
+        with noise.keyed(batch.keys), self._autocast(batch):
+            losses = self.likelihood.loss(self.model(batch.x), batch.y)
+        if batch.weight is not None:
+            return (losses * batch.weight).sum() / (batch.weight.sum() if whole is None else whole)
+        return losses.mean() if whole is None else losses.sum() / whole
+
+    def _autocast(self, batch: Batch) -> AbstractContextManager:
+        if self.settings.precision == "bf16":
+            return torch.autocast(batch.y.device.type, torch.bfloat16)
+        return nullcontext()
+
+    def rate(self, index: int) -> float:
+        if self._factor is None:
+            return float(self.optimizer.param_groups[0]["lr"])
+        return float(self._base[0] * self._factor(index))
+
+    def _set_rate(self, index: int) -> None:
+        if self._factor is not None:
+            factor = self._factor(index)
+            for group, base in zip(self.optimizer.param_groups, self._base, strict=True):
+                group["lr"] = base * factor
+
+    def state(self) -> Any:
+        state = {"optimizer": self.optimizer.state_dict()["state"]}
+        if self._scheduler is not None:
+            plain = {k: v for k, v in self._scheduler.state_dict().items() if isinstance(v, (int, float, list))}
+            state |= {"scheduler": plain, "rates": [group["lr"] for group in self.optimizer.param_groups]}
+        return state
+
+    def load_state(self, state: Any) -> None:
+        groups = self.optimizer.state_dict()["param_groups"]
+        entries = {int(index): entry for index, entry in state["optimizer"].items()}
+        self.optimizer.load_state_dict({"state": entries, "param_groups": groups})
+        if self._scheduler is not None:
+            self._scheduler.load_state_dict(state["scheduler"])
+            for group, rate in zip(self.optimizer.param_groups, state["rates"], strict=True):
+                group["lr"] = rate

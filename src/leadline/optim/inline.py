@@ -1,0 +1,112 @@
+"""Updates of torch's optimizers written out as tensor operations, so that a compiler can see them.
+
+    SGD     b <- m b + g,   φ <- φ - η b              (Nesterov: φ <- φ - η (g + m b))                (1)
+    Adam    u <- β₁ u + (1-β₁) g,  v <- β₂ v + (1-β₂) g²,  φ <- φ - η û / (√v̂ + ε)                    (2)
+            û = u / (1 - β₁ᵗ),  v̂ = v / (1 - β₂ᵗ)
+    decay   g <- g + λ φ  (SGD, Adam);    φ <- (1 - ηλ) φ  (AdamW)                                    (3)
+
+They move the very tensors in the optimizer's own state, so eager and compiled steps may alternate. Everything that
+changes from step to step enters as a tensor of `scalars`: a compiled step is compiled once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+
+Update = Callable[[list[Tensor], Tensor], None]
+
+
+class Inline:
+    """Args:
+        optimizer: an SGD, Adam or AdamW over one parameter group.
+    """
+
+    def __init__(self, optimizer: torch.optim.Optimizer):
+        self.optimizer = optimizer
+        self.group = optimizer.param_groups[0]
+        self.parameters: list[Tensor] = [p for p in self.group["params"] if p.requires_grad]
+        self.adam = not isinstance(optimizer, torch.optim.SGD)
+        self._begin()
+
+    @staticmethod
+    def obstacle(optimizer: torch.optim.Optimizer) -> str | None:
+        """Why this optimizer cannot be inlined, or None."""
+        kind = type(optimizer)
+        if kind not in (torch.optim.SGD, torch.optim.Adam, torch.optim.AdamW):
+            return f"{kind.__name__} has no inline form"
+        if len(optimizer.param_groups) > 1:
+            return "several parameter groups"
+        group = optimizer.param_groups[0]
+        for option in ("amsgrad", "maximize", "differentiable"):
+            if group.get(option):
+                return f"option {option}"
+        return "option dampening" if group.get("dampening") else None
+
+    def _begin(self) -> None:
+        """Fill the optimizer's empty state with what its own first step would make."""
+        for p in self.parameters:
+            state = self.optimizer.state[p]
+            if self.adam and "exp_avg" not in state:
+                state["step"] = torch.zeros((), device=p.device if self.group.get("fused") else "cpu")
+                state["exp_avg"], state["exp_avg_sq"] = torch.zeros_like(p), torch.zeros_like(p)
+            if not self.adam and self.group["momentum"] and state.get("momentum_buffer") is None:
+                state["momentum_buffer"] = torch.zeros_like(p)
+
+    def _gather(self, name: str) -> list[Tensor]:
+        return [self.optimizer.state[p][name] for p in self.parameters]
+
+    def scalars(self, rates: list[float]) -> list[list[float]]:
+        """For each of the coming steps: rate η, and for Adam η / (1 - β₁ᵗ) and √(1 - β₂ᵗ)."""
+        if not self.adam:
+            return [[rate, 0.0, 0.0] for rate in rates]
+        beta1, beta2 = self.group["betas"]
+        t = int(self.optimizer.state[self.parameters[0]]["step"].item())
+        return [
+            [rate, rate / (1 - beta1 ** (t + k)), (1 - beta2 ** (t + k)) ** 0.5] for k, rate in enumerate(rates, 1)
+        ]
+
+    def counted(self, steps: int) -> None:
+        """Tell the optimizer's own step counters of steps made here."""
+        if self.adam:
+            torch._foreach_add_(self._gather("step"), float(steps))
+
+    def update(self) -> Update:
+        """A function (gradients, scalars of one step) that moves parameters and state in place."""
+        group, parameters = self.group, self.parameters
+        decay = group["weight_decay"]
+        if not self.adam:
+            return self._sgd(parameters, decay, group["momentum"], group["nesterov"])
+        (beta1, beta2), eps = group["betas"], group["eps"]
+        decoupled = isinstance(self.optimizer, torch.optim.AdamW) or group.get("decoupled_weight_decay", False)
+        averages, squares = self._gather("exp_avg"), self._gather("exp_avg_sq")
+
+        def adam(gradients: list[Tensor], scalars: Tensor) -> None:
+            rate, step_size, root = scalars.unbind()
+            for p, g, u, v in zip(parameters, gradients, averages, squares, strict=True):
+                if decay and decoupled:
+                    p.mul_(1 - rate * decay)  # eq. 3
+                elif decay:
+                    g = g + decay * p
+                u.lerp_(g, 1 - beta1)
+                v.mul_(beta2).addcmul_(g, g, value=1 - beta2)
+                p.sub_(step_size * u / (v.sqrt() / root + eps))  # eq. 2
+
+        return adam
+
+    def _sgd(self, parameters: list[Tensor], decay: float, momentum: float, nesterov: bool) -> Update:
+        buffers = self._gather("momentum_buffer") if momentum else parameters
+
+        def sgd(gradients: list[Tensor], scalars: Tensor) -> None:
+            rate = scalars[0]
+            for p, g, b in zip(parameters, gradients, buffers, strict=True):
+                if decay:
+                    g = g + decay * p  # eq. 3
+                if momentum:
+                    b.mul_(momentum).add_(g)
+                    g = g + momentum * b if nesterov else b
+                p.sub_(rate * g)  # eq. 1
+
+        return sgd

@@ -1,0 +1,1 @@
+"""The mathematics spelled out: explicit loops, plain numbers. For readers, and the oracle of the tests."""

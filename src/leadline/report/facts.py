@@ -1,0 +1,56 @@
+"""What a report tells of: everything about a finished run, handed over once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from torch import Tensor
+
+from leadline.data.data import Data
+from leadline.doctor.finding import Finding
+from leadline.engine.evaluation import Evaluation
+from leadline.likelihoods.likelihood import Likelihood
+
+
+@dataclass(frozen=True, eq=False)
+class Facts:
+    """Args:
+    title: heading of the page.
+    config: content of run.json; shown as it is, whatever it holds.
+    data, likelihood: what was fitted, and to what.
+    history: one line an epoch: `{"epoch": 1, "step": 63, "lr": 0.003, "train": {"loss": …}, "val": {"nll": …}}`.
+    best_epoch: the epoch whose weights were kept.
+    evaluations: metrics by split.
+    outputs: raw model outputs by split.
+    findings: what the doctor says.
+    command, python: the shell command and the Python that repeat the run.
+    seconds: how long it took.
+    account: what became of the rows of the source, in words.
+    """
+
+    title: str
+    config: dict[str, Any]
+    data: Data
+    likelihood: Likelihood
+    history: list[dict[str, Any]] = field(default_factory=list)
+    best_epoch: int | None = None
+    evaluations: dict[str, Evaluation] = field(default_factory=dict)
+    outputs: dict[str, Tensor] = field(default_factory=dict)
+    findings: list[Finding] = field(default_factory=list)
+    command: str = ""
+    python: str = ""
+    seconds: float = 0.0
+    account: str = ""
+
+    @property
+    def split(self) -> str | None:
+        """The split that the page judges by: test, or else val, or else train; None where nothing was evaluated."""
+        for name in ("test", "val", "train"):
+            if name in self.evaluations and name in self.outputs and len(self.data[name]):
+                return name
+        return None
+
+    def headline(self, split: str) -> str:
+        """The metric by which people judge this likelihood, or nll where a split has no such figure."""
+        return self.likelihood.headline if self.likelihood.headline in self.evaluations[split] else "nll"

@@ -1,0 +1,280 @@
+"""What the model got right and wrong, by the kind of target: classes, real numbers, or anything else."""
+
+from __future__ import annotations
+
+import base64
+import io
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from leadline.data.data import Split
+from leadline.report import figures
+from leadline.report.facts import Facts
+from leadline.report.numbers import (
+    Answers,
+    array,
+    confusion,
+    coverage,
+    per_class,
+    reliability,
+    top_confusions,
+    worst,
+)
+from leadline.report.style import LIGHT
+from leadline.report.words import count, escape, number, percent
+
+Draw = Callable[..., str]
+"""draw(name, figure, caption, full=False) -> HTML of a figure, which is also kept as a PNG file."""
+
+OUTPUTS = 4  # outputs of a real target that get a panel each
+FEATURES = 6  # values of a row that are told
+MEASURED = ("real", "positive", "count", "proportion")  # kinds whose distance from the truth is a plain difference
+
+
+def results(facts: Facts, split: str, draw: Draw) -> str:
+    """HTML of the section."""
+    answers, target = Answers.of(facts, split), facts.data.target
+    if target.discrete and (p := answers.probabilities) is not None:
+        return _classes(facts, split, answers, p, draw)
+    if target.kind in MEASURED and (mean := answers.mean) is not None:
+        return _real(facts, split, answers, mean, draw)
+    return _anything(facts, split, answers, draw)
+
+
+def class_names(facts: Facts, size: int) -> list[str]:
+    """The target's names of the classes, or their codes where it has none."""
+    names = [str(name) for name in facts.data.target.classes]
+    return names if len(names) == size else [str(code) for code in range(size)]
+
+
+def _classes(facts: Facts, split: str, answers: Answers, p: np.ndarray, draw: Draw) -> str:
+    names = class_names(facts, p.shape[1])
+    said = p.argmax(1) if np.isfinite(p).all() else np.nan_to_num(p).argmax(1)
+    counts = confusion(answers.y, said, len(names))
+    if len(names) == 2:
+        bins = reliability(p[:, 1], answers.y == 1, bins=_bins(len(p)))
+    else:
+        bins = reliability(p.max(1), said == answers.y, bins=_bins(len(p)))
+    matrix = draw(
+        "confusion", figures.confusion_matrix(counts, names, split),
+        "A row is a true class, its diagonal cell the right answers; mistakes are purple. The fuller the colour, the "
+        "larger the part of the row." + (" Numbers count rows." if len(names) <= figures.CELLS else ""),
+    )  # fmt: skip
+    diagram = draw(
+        "reliability", figures.reliability_diagram(bins, names[1] if len(names) == 2 else None, split),
+        "On the dashed line, 80 % sure is right in 80 of 100 cases; below it the model is too sure. ECE, the expected "
+        "calibration error, is the mean distance from the line. Below: how many rows say so.",
+    )  # fmt: skip
+    cards = [f'<div class="card">{matrix}</div>', f'<div class="card">{diagram}</div>']
+    confusions = _confusions(counts, names) if len(names) > 2 else ""
+    wide = "" if confusions else " wide"
+    cards.append(f'<div class="card{wide}"><h3>Class by class</h3>{_per_class(counts, names, split)}</div>')
+    if confusions:
+        cards.append(f'<div class="card"><h3>Commonest mistakes</h3>{confusions}</div>')
+    index = worst(answers.nll)
+    rows = []
+    for i in index:
+        right = said[i] == answers.y[i]
+        rows.append(
+            [
+                _name(names[int(answers.y[i])]),
+                f'<span class="{"" if right else "miss"}">{escape(names[int(said[i])])}</span>',
+                percent(p[i, said[i]]),
+                percent(p[i, int(answers.y[i])]),
+            ]
+        )
+    cards.append(
+        _worst(facts, split, answers, index, ["true", "predicted", "its probability", "of the true one"], rows)
+    )
+    return f'<div class="grid">{"".join(cards)}</div>'
+
+
+def _real(facts: Facts, split: str, answers: Answers, mean: np.ndarray, draw: Draw) -> str:
+    target, colour, total = facts.data.target, split, mean.shape[1]
+    names = [target.name if total == 1 else f"{target.name}[{k}]" for k in range(total)]
+    y, ends = answers.y.reshape(len(mean), -1).astype(float), answers.interval(0.9)
+    few = slice(0, OUTPUTS)
+    some_ends = None if ends is None else (ends[0][:, few], ends[1][:, few])
+    note = f" The first {OUTPUTS} of {total} outputs are shown." if total > OUTPUTS else ""
+    if len(mean) > figures.POINTS // min(total, OUTPUTS):
+        note += f" {number(figures.POINTS // min(total, OUTPUTS))} of {count(len(mean), 'row')} are drawn."
+    bad = int((~np.isfinite(mean).all(1)).sum())
+    if bad:
+        note += f" {count(bad, 'prediction')} that {'is' if bad == 1 else 'are'} not finite {'is' if bad == 1 else 'are'} left out."
+    lines = " Vertical lines are 90 % intervals." if ends is not None else ""
+    scatter = draw(
+        "predicted", figures.predicted_against_true(y[:, few], mean[:, few], some_ends, names, colour),
+        f"The nearer to the dashed line, the better.{lines}{note}", full=total > 1,
+    )  # fmt: skip
+    cards = [f'<div class="card{" wide" if total > 1 else ""}">{scatter}</div>']
+    observed = coverage(answers)
+    if observed is not None:
+        curve = draw(
+            "coverage", figures.coverage_curve(observed[:, few], len(y), names, colour),
+            "An interval of 90 % should hold the truth in 90 of 100 rows. Below the dashed line intervals are too "
+            "narrow, above it too wide; inside the band the difference may be chance.",
+        )  # fmt: skip
+        cards.append(f'<div class="card">{curve}</div>')
+    spread = draw(
+        "residuals", figures.residuals(y[:, few], mean[:, few], names, colour),
+        "Without a pattern is best: a slope or a funnel is something that the model has not learned.", full=True,
+    )  # fmt: skip
+    cards.append(f'<div class="card wide">{spread}</div>')
+    index = worst(answers.nll)
+    heads, rows = ["true", "predicted", "off by"], []
+    for i in index:
+        off = y[i] - mean[i]
+        rows.append([_values(y[i]), _values(mean[i]), f'<span class="miss">{_values(off)}</span>'])
+        if ends is not None:
+            rows[-1].append(f"{number(float(ends[0][i, 0]))} to {number(float(ends[1][i, 0]))}" if total == 1 else "")
+    if ends is not None and total == 1:
+        heads.append("90 % interval")
+    else:
+        rows = [row[:3] for row in rows]
+    cards.append(_worst(facts, split, answers, index, heads, rows))
+    return f'<div class="grid">{"".join(cards)}</div>'
+
+
+def _anything(facts: Facts, split: str, answers: Answers, draw: Draw) -> str:
+    plate = draw(
+        "losses", figures.losses(answers.nll, split),
+        "To the left are rows that the model expected, to the right those that surprised it.", full=True,
+    )  # fmt: skip
+    index = worst(answers.nll)
+    y = answers.y.reshape(len(answers.y), -1)
+    table = _worst(facts, split, answers, index, ["true"], [[_values(y[i])] for i in index])
+    return f'<div class="grid"><div class="card wide">{plate}</div>{table}</div>'
+
+
+def _bins(rows: int) -> int:
+    """Ten bins, or five where ten would hold a few rows each."""
+    return 10 if rows >= 100 else 5
+
+
+def _per_class(counts: np.ndarray, names: list[str], split: str) -> str:
+    scores = per_class(counts)
+    rows = []
+    for c, name in enumerate(names):
+        f1 = scores["f1"][c]
+        bar = f'<span class="bar" style="{colour_of(split)}"><i style="width:{0 if math.isnan(f1) else 100 * f1:.0f}%"></i></span>'
+        cells = [percent(scores[key][c]) for key in ("precision", "recall")] + [f"{percent(f1)}{bar}"]
+        rows.append([_name(name), *cells, number(int(scores["support"][c]))])
+    return table(["class", "precision", "recall", "F1", "rows"], rows)
+
+
+def _confusions(counts: np.ndarray, names: list[str]) -> str:
+    pairs = top_confusions(counts)
+    if not pairs:
+        return '<p class="soft">No row was taken for another class.</p>'
+    true = counts.sum(1)
+    rows = [[_name(names[i]), _name(names[j]), number(rows), percent(rows / true[i])] for i, j, rows in pairs]
+    return table(["true", "taken for", "rows", "of its class"], rows, texts=2)
+
+
+def _worst(
+    facts: Facts, split: str, answers: Answers, index: np.ndarray, heads: list[str], rows: list[list[str]]
+) -> str:
+    part = facts.data[split]
+    numbers = part.row_numbers(_tensor(index))
+    told = [_features(facts, part, int(i)) for i in index]
+    # numbers stand right, class names left
+    texts = 3 if facts.data.target.discrete and len(heads) > 1 else 1
+    body = [
+        [number(row), *cells, number(float(answers.nll[i])), f'<div class="features">{features}</div>']
+        for row, cells, i, features in zip(numbers, rows, index, told, strict=True)
+    ]
+    listing = table(["row", *heads, "loss", "input"], body, texts=texts, last_text=True)
+    return (
+        '<div class="card wide"><h3>Worst mistakes</h3><p class="soft small">Rows of the '
+        f"{split} split with the highest negative log-likelihood, by their number in the source. A wrong label often "
+        f"shows up here first.</p>{listing}</div>"
+    )
+
+
+def _tensor(index: np.ndarray):
+    import torch
+
+    return torch.from_numpy(index.astype(np.int64))
+
+
+def _features(facts: Facts, part: Split, i: int) -> str:
+    """The first few values by name; a line for a long nameless row; a thumbnail for an image."""
+    x, names = array(part.x[i]), facts.data.inputs.names
+    if x.ndim == 1 and len(names) == len(x):
+        told = [f"{escape(name)} <b>{_value(value)}</b>" for name, value in zip(names[:FEATURES], x)]
+    elif x.ndim == 1 and len(x) > FEATURES:
+        return _sparkline(x)
+    elif x.ndim in (2, 3) and (picture := _thumbnail(x)):
+        return picture
+    else:
+        told = [f"x{k} <b>{_value(value)}</b>" for k, value in enumerate(x.reshape(-1)[:FEATURES])]
+    more = x.size - len(told)
+    return " · ".join(told) + (f" · and {number(more)} more" if more else "")
+
+
+def _sparkline(x: np.ndarray, width: int = 190, height: int = 30) -> str:
+    x = x[np.linspace(0, len(x) - 1, min(len(x), 400)).astype(int)].astype(float)
+    finite = x[np.isfinite(x)]
+    low, high = (finite.min(), finite.max()) if len(finite) else (0.0, 0.0)
+    span = high - low if high > low else 1.0
+    step = width / max(len(x) - 1, 1)
+    points = " ".join(
+        f"{k * step:.1f},{2 + (high - v) / span * (height - 4):.1f}" for k, v in enumerate(x) if np.isfinite(v)
+    )
+    return (
+        f'<svg viewBox="0 0 {width} {height}" width="{width}" height="{height}" role="img" aria-label="the row as a '
+        f'line"><polyline points="{points}" fill="none" stroke="var(--soft)" stroke-width="1.3" '
+        'stroke-linejoin="round"/></svg>'
+    )
+
+
+def _thumbnail(x: np.ndarray) -> str:
+    """A small PNG of (Y, X), (1, Y, X) or (3, Y, X); nothing for other shapes."""
+    if x.ndim == 3 and x.shape[0] == 1:
+        x = x[0]
+    elif x.ndim == 3 and x.shape[0] == 3:
+        x = x.transpose(1, 2, 0)
+    if x.ndim == 3 and x.shape[2] != 3 or min(x.shape[:2]) < 2 or not np.isfinite(x).all():
+        return ""
+    from matplotlib.image import imsave
+
+    x = x[:: max(x.shape[0] // 64, 1), :: max(x.shape[1] // 64, 1)].astype(float)
+    x = (x - x.min()) / max(x.max() - x.min(), 1e-12)
+    stream = io.BytesIO()
+    imsave(stream, x, cmap="gray", vmin=0, vmax=1, format="png")
+    return f'<img alt="the row as an image" src="data:image/png;base64,{base64.b64encode(stream.getvalue()).decode()}">'
+
+
+def _name(name: Any) -> str:
+    return f'<div class="name-cell">{escape(name)}</div>'
+
+
+def _value(value: Any) -> str:
+    value = value.item()
+    return "missing" if isinstance(value, float) and math.isnan(value) else number(value)
+
+
+def _values(values: np.ndarray) -> str:
+    shown = ", ".join(number(value.item()) for value in values[:OUTPUTS])
+    return shown + (", …" if len(values) > OUTPUTS else "")
+
+
+def table(heads: list[str], rows: list[list[str]], texts: int = 1, last_text: bool = False) -> str:
+    """A table of ready HTML cells: the first `texts` columns are words, the rest numbers, but perhaps the last."""
+    words = [k < texts or (last_text and k == len(heads) - 1) for k in range(len(heads))]
+    kind = ["" if word else ' class="num"' for word in words]
+    if last_text:
+        kind[-1] = ' class="last"'
+    head = "".join(f"<th{k}>{escape(name)}</th>" for k, name in zip(kind, heads, strict=True))
+    body = "".join(
+        "<tr>" + "".join(f"<td{k}>{cell}</td>" for k, cell in zip(kind, row, strict=True)) + "</tr>" for row in rows
+    )
+    return f'<div class="scroll" tabindex="0"><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>'
+
+
+def colour_of(split: str) -> str:
+    """The style that gives an element the colour of a split."""
+    return f"--of:var(--{split if split in LIGHT else 'soft'})"

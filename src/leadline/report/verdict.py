@@ -1,0 +1,59 @@
+"""One sentence that says what the headline number means: beside what one would reach without looking at x."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from leadline.report.facts import Facts
+from leadline.report.numbers import array
+from leadline.report.words import count, escape, number, percent
+
+ROWS = {"test": "unseen rows", "val": "rows held out for validation", "train": "the rows it was trained on"}
+FEW = 30  # rows below which a figure says little
+
+
+def verdict(facts: Facts, split: str) -> str:
+    """HTML of the sentence."""
+    evaluation, rows, kind = facts.evaluations[split], ROWS[split], facts.data.target.kind
+    headline = facts.headline(split)
+    if headline == "accuracy" and facts.data.target.discrete:
+        sentence = _classes(facts, split)
+    elif headline == "rmse" and kind == "real":
+        sentence = _real(facts, split)
+    else:
+        sentence = f"On {rows} the {escape(headline)} is {number(evaluation[headline])}."
+    if evaluation.count < FEW:
+        sentence += f" With {count(evaluation.count, 'row')}, read this figure as a hint."
+    return sentence
+
+
+def _classes(facts: Facts, split: str) -> str:
+    evaluation, part, names = facts.evaluations[split], facts.data[split], facts.data.target.classes
+    usual = int(np.bincount(array(facts.data.train.y).astype(int)).argmax())
+    base = _mean(array(part.y) == usual, part.weight)
+    low, high = evaluation.interval("accuracy")
+    answer = f"“{escape(names[usual] if usual < len(names) else usual)}”"
+    begin = f"Right on {percent(evaluation['accuracy'])} of {ROWS[split]}"
+    if low > base:
+        return f"{begin}; always answering {answer}, the commonest class, would be right on {percent(base)}."
+    if high < base:
+        return f"{begin}, worse than always answering {answer}, the commonest class: {percent(base)}."
+    return f"{begin}, not clearly better than always answering {answer}, the commonest class: {percent(base)}."
+
+
+def _real(facts: Facts, split: str) -> str:
+    evaluation, part = facts.evaluations[split], facts.data[split]
+    y, train = (array(s.y).reshape(len(s), -1) for s in (part, facts.data.train))
+    base = _mean(((y - train.mean(0)) ** 2).mean(1), part.weight) ** 0.5
+    low, high = evaluation.interval("rmse")
+    name = escape(facts.data.target.name)
+    begin = f"Predictions of {name} on {ROWS[split]} are off by {number(evaluation['rmse'])} (root mean square)"
+    if high < base:
+        return f"{begin}; always answering the training mean would be off by {number(base)}."
+    if low > base:
+        return f"{begin}, worse than always answering the training mean: {number(base)}."
+    return f"{begin}, not clearly better than always answering the training mean: {number(base)}."
+
+
+def _mean(values: np.ndarray, weight) -> float:
+    return float(np.average(values, weights=None if weight is None else array(weight)))

@@ -1,0 +1,102 @@
+"""Numbers and names as a reader wants them."""
+
+from __future__ import annotations
+
+import html
+import math
+from typing import Any
+
+PARTS = ("accuracy",)  # metrics that are a part of the whole, shown in per cent
+
+
+def escape(value: Any) -> str:
+    """Any value as text that HTML shows and never obeys.
+
+    >>> escape("<b>")
+    '&lt;b&gt;'
+    """
+    return html.escape(_sound(str(value)), quote=True)
+
+
+def shorten(name: Any, length: int = 18) -> str:
+    """A name for a figure: on one line, cut in the middle, where names of a family tend to agree.
+
+    >>> shorten("a very long name of a class", 11)
+    'a ver…class'
+    """
+    name = " ".join("".join(c if c.isprintable() else " " for c in _sound(str(name))).split())
+    if len(name) <= length:
+        return name
+    return f"{name[: length // 2]}…{name[len(name) - (length - 1 - length // 2) :]}"
+
+
+def number(value: Any, digits: int = 4) -> str:
+    """
+    >>> number(0.123456), number(123456.7), number(1e-9), number(float("nan")), number(12000)
+    ('0.1235', '123 457', '1.000e-09', '–', '12 000')
+    """
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return str(value)
+    if not math.isfinite(value):
+        return "–" if math.isnan(value) else ("∞" if value > 0 else "−∞")
+    if isinstance(value, int) or (abs(value) >= 10**digits and abs(value) < 1e9):
+        return f"{value:,.0f}".replace(",", " ").replace("-", "−")
+    if value and not 1e-4 <= abs(value) < 1e9:
+        return f"{value:.{digits - 1}e}"
+    decimals = digits - 1 - (math.floor(math.log10(abs(value))) if value else 0)
+    return f"{value:.{max(min(decimals, digits), 0)}f}".replace("-", "−")
+
+
+def percent(part: float) -> str:
+    """
+    >>> percent(0.6837), percent(1.0), percent(1e-5), percent(float("nan"))
+    ('68.4 %', '100.0 %', '< 0.1 %', '–')
+    """
+    if not math.isfinite(part):
+        return "–"
+    return "< 0.1 %" if 0 < part < 0.0005 else f"{100 * part:.1f} %"
+
+
+def metric(name: str, value: float) -> str:
+    """A metric's value in its own form: accuracy in per cent, the rest as numbers."""
+    return percent(value) if name in PARTS else number(value)
+
+
+def metric_range(name: str, ends: tuple[float, float]) -> str:
+    """
+    >>> metric_range("accuracy", (0.61, 1.02)), metric_range("rmse", (1.5, 2.25))
+    ('61.0 to 100.0 %', '1.500 to 2.250')
+    """
+    low, high = ends
+    if name in PARTS:
+        low, high = max(low, 0.0), min(high, 1.0)
+        return f"{percent(low).removesuffix(' %')} to {percent(high)}"
+    return f"{metric(name, low)} to {metric(name, high)}"
+
+
+def duration(seconds: float) -> str:
+    """
+    >>> duration(0.42), duration(75), duration(7500)
+    ('0.42 s', '1 min 15 s', '2 h 5 min')
+    """
+    if not math.isfinite(seconds):
+        return "–"
+    if seconds < 59.95:
+        return f"{seconds:.2g} s" if seconds < 10 else f"{seconds:.1f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    if minutes < 60:
+        return f"{minutes} min {rest} s"
+    return f"{minutes // 60} h {minutes % 60} min"
+
+
+def count(number_of: int, one: str, many: str | None = None) -> str:
+    """
+    >>> count(1, "row"), count(2500, "row"), count(2, "class", "classes")
+    ('1 row', '2 500 rows', '2 classes')
+    """
+    return f"{number(int(number_of))} {one if number_of == 1 else many or one + 's'}"
+
+
+def _sound(text: str) -> str:
+    """Without the lone surrogates that no file can hold."""
+    return text.encode("utf-8", "replace").decode("utf-8")

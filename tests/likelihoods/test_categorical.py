@@ -1,0 +1,44 @@
+import pytest
+import torch
+
+from leadline.data.target import Target
+from leadline.errors import UserError
+from leadline.likelihoods import Categorical
+
+
+def test_it_has_one_output_for_each_class_of_the_target():
+    assert Categorical.for_target(Target("classes", classes=("a", "b", "c"))).dim_output == 3
+
+
+def test_classes_have_no_interval_and_the_message_says_what_to_ask():
+    with pytest.raises(UserError, match=r"Ask for credible_set\(0.8\)"):
+        Categorical(3).prediction(torch.zeros(2, 3)).interval(0.8)
+
+
+def test_the_credible_set_is_the_fewest_classes():
+    prediction = Categorical(3).prediction(torch.tensor([[0.7, 0.2, 0.1]]).log())
+    assert prediction.credible_set(0.6).tolist() == [[True, False, False]]
+    assert prediction.credible_set(0.8).tolist() == [[True, True, False]]
+    assert prediction.credible_set(0.95).tolist() == [[True, True, True]]
+
+
+def test_mode_mean_and_deviation():
+    p = torch.tensor([[0.7, 0.2, 0.1]])
+    prediction = Categorical(3).prediction(p.log())
+    assert prediction.mode.tolist() == [0]
+    torch.testing.assert_close(prediction.mean, p)
+    torch.testing.assert_close(prediction.std, (p * (1 - p)).sqrt())
+    assert len(prediction) == 1
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ((1,), "num_classes must be at least 2"),
+        ((3, 1.0), r"label_smoothing must lie in \[0, 1\)"),
+        ((3, -0.1), "-0.1"),
+    ],
+)
+def test_options_that_make_no_sense_are_refused(options, message):
+    with pytest.raises(UserError, match=message):
+        Categorical(*options)
