@@ -1,9 +1,9 @@
 """The one task that every peer trains: the MLP 40-100-100-10, batches of 100 of 4,000 rows, SGD with momentum.
 
 Each peer is a module of `benchmarks.peers` with one function, `fit(x, y, epochs)`: it builds a model, trains it for
-that many epochs of shuffled batches, and returns a function that gives the training accuracy, which is not timed. A peer
-runs in a process of its own, `python -m benchmarks.peers.<name> <scenario>`, and prints one line of JSON. All use one
-thread.
+that many epochs of shuffled batches, and returns a function that gives the training accuracy, which is not timed. A
+peer runs in a process of its own, `python -m benchmarks.peers.<name> <scenario>`, and prints one line of JSON. All use
+one thread.
 """
 
 from __future__ import annotations

@@ -1,0 +1,188 @@
+"""Sources → `Data(train, val, test, target)` → `Batch`. Generators, bundled sets, arrays, tables."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from leadline.data.account import Account
+from leadline.data.arrays import arrays
+from leadline.data.bundled import breast_cancer, diabetes, digits, iris, wine
+from leadline.data.chance import noise_binary, noise_regression
+from leadline.data.columns import TableInputs
+from leadline.data.curves import (
+    branches,
+    cubic,
+    gabor,
+    gap,
+    inverse,
+    line,
+    linear,
+    quasi_sine,
+    sine,
+    smooth,
+    step,
+    twelve_points,
+    uneven_noise,
+)
+from leadline.data.data import Batch, Data, Split
+from leadline.data.inputs import Identity, Inputs, Rescale, Standardize
+from leadline.data.labels import binary_1d, three_classes_1d, two_gaussians
+from leadline.data.measurements import car_prices, height_weight, pedestrians, repayment, wind_direction, wind_speed
+from leadline.data.mnist1d import mnist1d
+from leadline.data.plane import blobs, checkerboard, circles, imbalanced, moons, separable, spirals, xor
+from leadline.data.table import ENDINGS, table
+from leadline.data.target import Target
+from leadline.errors import UnknownName, UserError
+from leadline.names import lookup, suggest
+
+#: every data set that has a name; a path to a table works in its place
+SOURCES: dict[str, Callable[..., Data]] = {
+    function.__name__: function
+    for function in (
+        mnist1d,
+        *(digits, wine, breast_cancer, diabetes, iris),
+        *(xor, moons, circles, spirals, blobs, imbalanced, separable, checkerboard),
+        *(binary_1d, three_classes_1d, two_gaussians, noise_regression, noise_binary),
+        *(line, linear, twelve_points, gabor, sine, quasi_sine, uneven_noise, step, smooth, cubic, gap),
+        *(inverse, branches),
+        *(wind_direction, wind_speed, pedestrians, repayment, height_weight, car_prices),
+    )
+}
+
+#: endings of files that `load` reads as tables
+TABLES = (".csv", ".tsv", ".txt", ".csv.gz", ".tsv.gz", ".parquet")
+
+
+def source(name: str) -> Callable[..., Data]:
+    """The function behind a named source; "table" is the reader of files.
+
+    >>> source("moons").__name__
+    'moons'
+    """
+    return lookup(name, {**SOURCES, "table": _table}, "data")
+
+
+def load(what: str | Path | dict[str, Any], **options: Any) -> Data:
+    """A named source, a path to a table, or the recipe of data made before.
+
+    >>> load("moons", num=100).name
+    'moons'
+    """
+    if isinstance(what, dict):
+        return load(what["options"].get("path", what["source"]), **_without_path(what["options"]), **options)
+    if is_path(what):
+        function, options = _table, {"path": str(what), **options}
+    else:
+        function = source(str(what))
+    known = inspect.signature(function).parameters
+    for option in options:
+        if option not in known:
+            raise UnknownName(f"an option of {what} must be known", got=option, do=suggest(option, known).rstrip("."))
+    return function(**options)
+
+
+def is_path(what: str | Path) -> bool:
+    """Whether this names a file rather than a source."""
+    text = str(what)
+    return isinstance(what, Path) or text.lower().endswith(TABLES) or "/" in text or Path(text).exists()
+
+
+def _without_path(options: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in options.items() if name != "path"}
+
+
+def _table(*args: Any, **options: Any) -> Data:
+    from leadline.data.table import table
+
+    return table(*args, **options)
+
+
+#: ways to turn raw rows into network inputs, by the name under which a run records them
+INPUTS: dict[str, type[Inputs]] = {kind.__name__: kind for kind in (Identity, Standardize, Rescale, TableInputs)}
+
+
+def source(name: str) -> Callable[..., Data]:
+    """The source of a name, "table" included; an unknown name answers with the closest known one.
+
+    >>> source("moons").__name__
+    'moons'
+    """
+    return lookup(name, {**SOURCES, "table": table}, "data set")
+
+
+def load(name: str | Path | Mapping[str, Any], **options: Any) -> Data:
+    """Data by the name of a source, the path of a table, or a recipe (`Data.recipe`).
+
+    Args:
+        name: which data.
+        options: the source's own, such as `num` of a generator or `target` of a table.
+
+    >>> load("moons", num=40)
+    Data(moons: train 26, val 6, test 8; x (2,); y y: 0 or 1)
+    >>> load(load("moons", num=40).recipe).fingerprint == load("moons", num=40).fingerprint
+    True
+    """
+    if isinstance(name, Mapping):
+        return load(name["source"], **{**name["options"], **options})
+    if isinstance(name, Path) or _is_path(name):
+        name, options = "table", {"path": name, **options}
+    function = source(name)
+    _check_options(str(name), function, options)
+    return function(**options)
+
+
+def inputs_from(name: str, config: Mapping[str, Any]) -> Inputs:
+    """The inputs that a run recorded: the name of their class and their config.
+
+    >>> inputs_from("Rescale", {"shift": 1.0, "scale": 2.0}).config
+    {'shift': 1.0, 'scale': 2.0, 'names': []}
+    """
+    return lookup(name, INPUTS, "inputs")(**config)
+
+
+def _is_path(name: str) -> bool:
+    """Whether a word is meant as a file: it ends or looks like one, or there is one of that name."""
+    if name.lower() in {known.lower() for known in (*SOURCES, "table")}:
+        return False
+    return (
+        name.lower().endswith(ENDINGS) or "/" in name or "\\" in name or Path(name).suffix != "" or Path(name).is_file()
+    )
+
+
+def _check_options(name: str, function: Callable[..., Data], options: dict[str, Any]) -> None:
+    known = inspect.signature(function).parameters
+    for option in options:
+        if option not in known:
+            raise UnknownName(
+                f"an option of {name} must be one of its arguments",
+                got=option,
+                do=suggest(option, [key for key in known if key != "path"]).rstrip("."),
+            )
+    absent = [key for key, p in known.items() if p.default is inspect.Parameter.empty and key not in options]
+    if absent:
+        raise UserError(
+            f"{name} needs {' and '.join(absent)}",
+            got="none",
+            do="Name the column to predict: target=…" if "target" in absent else "Pass it",
+        )
+
+
+__all__ = [
+    "INPUTS",
+    "SOURCES",
+    "Account",
+    "Batch",
+    "Data",
+    "Inputs",
+    "Split",
+    "Target",
+    "arrays",
+    "inputs_from",
+    "load",
+    "source",
+    "table",
+    *SOURCES,
+]

@@ -21,7 +21,6 @@ from leadline.data.account import Refusal
 from leadline.data.words import MISSING_AMONG_NUMBERS
 from leadline.errors import DataError, ShapeError
 
-
 _REAL = (numbers.Real, decimal.Decimal)
 _TRUTH = (bool, np.bool_)
 

@@ -27,9 +27,9 @@ import torch
 from torch import Tensor
 
 from leadline.config import plain
-from leadline.data.cells import Cells, Table, Text, table_of
+from leadline.data.cells import Cells, Table, table_of
 from leadline.data.inputs import Inputs
-from leadline.data.words import FLAGS, MISSING, MISSING_AMONG_NUMBERS, days, number, plain_text
+from leadline.data.raw import raw_values, shown
 from leadline.errors import DataError, ShapeError
 from leadline.names import suggest
 
@@ -120,53 +120,16 @@ class Column:
     def read(self, cells: Cells, table: Table) -> np.ndarray:
         """Raw values of cells; one that cannot be read is refused by column and row."""
         values, wrong = raw_values(cells, self.kind, self.style, self.levels)
-        wrong |= np.isinf(values)
+        wrong = wrong | np.isinf(values)
         if wrong.any():
             row = int(np.flatnonzero(wrong)[0])
             more = f" ({int(wrong.sum())} such cells)" if wrong.sum() > 1 else ""
             raise DataError(
                 f"column {self.name} must hold {_WANTED[self.kind]}",
-                got=f"{_shown(cells, row)} in {table.at(row)}{more}",
+                got=f"{shown(cells, row)} in {table.at(row)}{more}",
                 do="Mend the cell, or leave it empty if the value is not known",
             )
         return values
-
-
-def raw_values(cells: Cells, kind: str, style: str = "", levels: Sequence[str] = ()) -> tuple[np.ndarray, np.ndarray]:
-    """Raw values of cells read as `kind`, and a mask of those that cannot be."""
-    if kind == "category":
-        words, codes = words_of(cells)
-        code = {level: float(i) for i, level in enumerate(levels)}
-        of_word = [math.nan if word is None else code.get(word, -1.0) for word in words]
-        return np.array(of_word)[codes], np.zeros(len(cells), dtype=bool)
-    if isinstance(cells, Text):
-        fast = cells.floats() if kind == "number" and style != "comma" else None
-        if fast is not None:
-            return fast, np.zeros(len(cells), dtype=bool)
-        words, codes = cells.distinct()
-        read = [_value(word, kind, style) for word in words]
-        wrong = np.array([value is None for value in read], dtype=bool)
-        return np.array([math.nan if value is None else value for value in read])[codes], wrong[codes]
-    if kind == "date":
-        values, wrong = _days(cells)
-    else:
-        values, wrong = (cells.astype(np.float64), None) if cells.dtype.kind != "M" else (np.zeros(len(cells)), True)
-    if kind == "flag":
-        wrong = ~np.isin(values, (0.0, 1.0)) & ~np.isnan(values) if wrong is None else wrong
-    return values, np.broadcast_to(bool(wrong) if wrong is None or wrong is True else wrong, len(cells)).copy()
-
-
-def words_of(cells: Cells) -> tuple[list[str | None], np.ndarray]:
-    """The distinct cells as words, None where the value is missing, and for each row which of them it holds."""
-    if isinstance(cells, Text):
-        words, codes = cells.distinct()
-        return [None if word is None or word.strip() in MISSING else word.strip() for word in words], codes
-    values, codes = np.unique(cells, return_inverse=True)
-    if values.dtype.kind == "f":
-        return [None if math.isnan(value) else _level(value) for value in values.tolist()], codes
-    if values.dtype.kind == "b":
-        return ["true" if value else "false" for value in values.tolist()], codes
-    return [None if np.isnat(value) else str(value.astype("datetime64[s]")) for value in values], codes
 
 
 class TableInputs(Inputs):
@@ -285,7 +248,7 @@ class TableInputs(Inputs):
 def named(name: str, known: Sequence[str]) -> str:
     """Like `suggest`, but of a hundred known names it shows a few.
 
-    >>> named("prise", ["price", "age"]), named("q", [str(i) for i in range(99)])[-17:]
+    >>> named("prise", ["price", "age"]), named("q", [str(i) for i in range(99)])[-16:]
     ('Did you mean price?', '11 … (99 in all)')
     """
     sentence = suggest(name, known)
@@ -296,34 +259,6 @@ def named(name: str, known: Sequence[str]) -> str:
 
 def _column(fields: Mapping[str, Any]) -> Column:
     return Column(**{key: tuple(value) if isinstance(value, list) else value for key, value in fields.items()})
-
-
-def _value(word: str | None, kind: str, style: str) -> float | None:
-    """A word read as `kind`: NaN when it is missing, None when it cannot be."""
-    word = "" if word is None else word.strip()
-    if word in (MISSING_AMONG_NUMBERS if kind == "number" else MISSING):
-        return math.nan
-    if kind == "number":
-        return number(word, style or "point")
-    if kind == "flag":
-        return FLAGS.get(word.lower(), {"0": 0.0, "1": 1.0}.get(word))
-    return days(word, style or "ymd")
-
-
-def _days(cells: np.ndarray) -> tuple[np.ndarray, bool | None]:
-    if cells.dtype.kind != "M":
-        return np.full(len(cells), math.nan), None if np.isnan(cells.astype(np.float64)).all() else True
-    values = cells.astype("datetime64[us]").astype(np.int64) / 86400e6
-    return np.where(np.isnat(cells), math.nan, values), None
-
-
-def _level(value: float) -> str:
-    return plain_text(value) if math.isfinite(value) else str(value)
-
-
-def _shown(cells: Cells, row: int) -> str:
-    cell = cells[row]
-    return f"{cell:g}" if isinstance(cell, float) else repr(cell) if isinstance(cell, str) else str(cell)
 
 
 def _mean_and_deviation(values: np.ndarray) -> tuple[float, float]:

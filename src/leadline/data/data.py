@@ -42,16 +42,18 @@ class Batch:
     def __len__(self) -> int:
         return len(self.y)
 
-    def parts(self, count: int) -> Iterator[Batch]:
+    def parts(self, count: int) -> list[Batch]:
         """At most `count` micro-batches of nearly equal size, in order; the last may be smaller."""
-        size = -(-len(self) // count)
-        for start in range(0, len(self), size):
-            yield self.rows(slice(start, start + size))
+        return self.split(-(-len(self) // count))
 
-    def rows(self, index: slice | Tensor) -> Batch:
-        """The batch of some of these rows."""
-        pick = lambda column: None if column is None else column[index]  # noqa: E731
-        return Batch(self.x[index], self.y[index], pick(self.weight), pick(self.example), pick(self.keys))
+    def split(self, size: int) -> list[Batch]:
+        """Batches of `size` rows, in order; the last may be smaller. Views, not copies."""
+        columns = (self.x, self.y, self.weight, self.example, self.keys)
+        count = -(-len(self) // size)
+        return [
+            Batch(*rows)
+            for rows in zip(*([None] * count if c is None else c.split(size) for c in columns), strict=True)
+        ]
 
 
 @dataclass(frozen=True, eq=False)

@@ -71,3 +71,24 @@ class Standardize(Inputs):
         shift = torch.tensor(self.shift, dtype=x.dtype, device=x.device)
         scale = torch.tensor(self.scale, dtype=x.dtype, device=x.device)
         return (x - shift) / scale
+
+
+class Rescale(Inputs):
+    """Every value by one shift and one scale, `(x - shift) / scale`: for images and series, whose values share a unit.
+
+    >>> inputs = Rescale.fit(torch.tensor([[[0.0, 4.0]], [[0.0, 4.0]]]))
+    >>> inputs.encode(torch.tensor([[[6.0, 2.0]]])).tolist()
+    [[[2.0, 0.0]]]
+    """
+
+    def __init__(self, shift: float, scale: float, names: tuple[str, ...] = ()):
+        self.shift, self.scale, self.names = shift, scale, tuple(names)
+
+    @classmethod
+    def fit(cls, x: Tensor, names: tuple[str, ...] = ()) -> Rescale:
+        """Statistics of `x`, the training split's rows; constant values keep their scale."""
+        scale = float(x.double().std(unbiased=False))
+        return cls(float(x.double().mean()), scale if scale > 0 else 1.0, names)
+
+    def encode(self, x: Tensor) -> Tensor:
+        return (x - self.shift) / self.scale

@@ -26,7 +26,9 @@ _BODY = {
     "comma": r"(?:\d+,?\d*|,\d+)(?:[eE][+-]?\d+)?|[1-9]\d{0,2}(?P<group>[.'’   ])\d{3}(?:(?P=group)\d{3})*(?:,\d*)?",
 }
 _NUMBER = {
-    style: re.compile(rf"(?P<before>{_UNIT}?) ?(?P<sign>[+-]?)(?P<unit>{_UNIT}?) ?(?P<body>{body}) ?(?P<after>(?:%|{_UNIT})?)")
+    style: re.compile(
+        rf"(?P<before>{_UNIT}?) ?(?P<sign>[+-]?)(?P<unit>{_UNIT}?) ?(?P<body>{body}) ?(?P<after>(?:%|{_UNIT})?)"
+    )
     for style, body in _BODY.items()
 }
 _INFINITE = {"inf": math.inf, "+inf": math.inf, "-inf": -math.inf, "infinity": math.inf, "-infinity": -math.inf}
@@ -123,7 +125,7 @@ def plain_text(value: float) -> str:
     >>> plain_text(3.0), plain_text(2.5)
     ('3', '2.5')
     """
-    return str(int(value)) if value == int(value) else repr(float(value))
+    return str(int(value)) if math.isfinite(value) and value == int(value) else repr(float(value))
 
 
 def natural(word: str) -> tuple:

@@ -1,6 +1,6 @@
 """One look into a model at work: units that no longer answer, and how much gradient reaches each layer.
 
-    dead_j      = [a_j(x) = 0 for every x of the probe]                  ReLU and its kin        (1)
+    dead_j      = [a_j(x) = 0 for every x of the probe]                  ReLU, GELU, SiLU        (1)
     saturated   = [slope(z) < 1 % of the steepest slope]                 tanh, sigmoid           (2)
     g_layer     = sqrt(mean of squared gradients that are not 0)         of a weight matrix      (3)
 
@@ -18,7 +18,9 @@ from leadline.doctor.trace import Call, Trace
 from leadline.doctor.untouched import untouched
 from leadline.likelihoods.likelihood import Likelihood
 
-_RELU = {"relu", "relu_", "relu6", "threshold"}
+_RELU = {"relu", "relu6", "threshold", "gelu", "silu"}
+# GELU and SiLU only come near zero: below a millionth, neither their values nor their slopes reach anybody.
+_SILENT = 1e-6
 _CHANNELS = {"conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d"}
 _FEATURES = {"linear", "matmul", "mm", "bmm", "addmm", "einsum"}
 
@@ -26,10 +28,10 @@ _FEATURES = {"linear", "matmul", "mm", "bmm", "addmm", "einsum"}
 @dataclass(frozen=True)
 class Look:
     """Args:
-        dead: layer -> (share of its units that are dead, number of units).
-        saturated: layer -> share of its activations that are saturated.
-        gradients: weight -> size of its gradient (3), in the order in which the model uses them; inf if not finite.
-        disconnected: parameters from which no path leads to the loss.
+    dead: layer -> (share of its units that are dead, number of units).
+    saturated: layer -> share of its activations that are saturated.
+    gradients: weight -> size of its gradient (3), in the order in which the model uses them; inf if not finite.
+    disconnected: parameters from which no path leads to the loss.
     """
 
     dead: dict[str, tuple[float, int]] = field(default_factory=dict)
@@ -103,7 +105,7 @@ class _Seen:
             return
         axis = 1 if out.dim() > 3 or (self._channels and out.dim() == 3) else out.dim() - 1
         others = [a for a in range(out.dim()) if a != axis]
-        silent = (out <= 0).all(dim=others[0], keepdim=True) if len(others) == 1 else (out <= 0).amin(others)
+        silent = out.abs().amax(others) <= _SILENT
         self.dead[self._label(call, self.dead)] = (float(silent.double().mean()), silent.numel())  # (1)
 
     @staticmethod

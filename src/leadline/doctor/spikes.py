@@ -1,7 +1,7 @@
 """Jumps of the training loss, told from the noise of mini-batches.
 
     jump at t  :  min(L_t, L_{t+1}) - m  >  max(2 (M - m), |m|, 8 · 1.4826 · MAD, 0.1)        (1)
-    back at u  :  L_u <= M                                                                   (2)
+    back at u  :  L_u, L_{u-1}, L_{u-2} <= M                                                 (2)
 
 Notation   m, M, MAD -> median, maximum and median absolute deviation of the 64 losses before t
 Why        two steps in a row, because one batch may be odd (outliers, a last batch of two rows);
@@ -50,7 +50,8 @@ class Spikes:
             t = self._next_jump(line, t)
             if t < len(line) - 1:
                 past = line[max(0, t - WINDOW) : t]
-                self.open = {"step": first + t, "level": float(np.median(past)), "back": float(past.max()), "peak": 0.0}
+                level, top = float(np.median(past)), float(past.max())
+                self.open = {"step": first + t, "level": level, "back": top, "peak": level, "calm": 0}
         self.recent = line[-(WINDOW + 1) :].tolist()
         return findings
 
@@ -73,12 +74,13 @@ class Spikes:
 
     def _follow(self, line: np.ndarray, t: int, first: int) -> tuple[int, list[Finding]]:
         spike = self.open
-        for u in range(t, len(line)):
+        for u in range(t, len(line) - 1):  # the last loss waits for the next call, so that none counts twice
             spike["peak"] = max(spike["peak"], float(line[u]))
             lasted = first + u - int(spike["step"])
-            if line[u] <= spike["back"] and lasted > 0:  # eq. 2
+            spike["calm"] = spike["calm"] + 1 if line[u] <= spike["back"] else 0
+            if spike["calm"] == 3:  # eq. 2
                 self.open = None
-                return u, [_finding(spike, lasted, returned=True)]
+                return u, [_finding(spike, lasted - 2, returned=True)]
             if lasted >= PATIENCE:
                 self.open = None
                 return u, [_finding(spike, lasted, returned=False)]

@@ -63,12 +63,18 @@ def _weights(name: str, split: Split) -> list[Finding]:
     wrong = (~(split.weight.isfinite() & (split.weight >= 0))).nonzero()[:, 0].unique()
     if not len(wrong):
         return []
-    found = f"{split.weight[wrong[0]].reshape(-1)[0].item():g} in row {split.row_numbers(wrong[:1])[0]}, {len(wrong)} such"
+    found = (
+        f"{split.weight[wrong[0]].reshape(-1)[0].item():g} in row {split.row_numbers(wrong[:1])[0]}, {len(wrong)} such"
+    )
     return [
         Finding(
-            "bad-weight", "error", "the weight of an example must be a number of at least 0", f"{name} split", found,
+            "bad-weight",
+            "error",
+            "the weight of an example must be a number of at least 0",
+            f"{name} split",
+            found,
             "Give the row weight 0 to leave it out",
-        )  # fmt: skip
+        )
     ]
 
 
@@ -83,9 +89,13 @@ def _classes(data: Data) -> list[Finding]:
         only = names[int(train.argmax())]
         findings.append(
             Finding(
-                "one-class", "error", "the training split must hold at least two classes", "train split",
-                f"all {len(data.train)} rows are {only!r}", "Split again at random, so that each class is in each split",
-            )  # fmt: skip
+                "one-class",
+                "error",
+                "the training split must hold at least two classes",
+                "train split",
+                f"all {len(data.train)} rows are {only!r}",
+                "Split again so that each class is in each split",
+            )
         )
         return findings
     for name in ("val", "test"):
@@ -94,19 +104,28 @@ def _classes(data: Data) -> list[Finding]:
             found = some(f"{names[c]!r} ({int(counts[name][c])} rows of {name}, none of train)" for c in lost)
             findings.append(
                 Finding(
-                    "class-missing", "warning", "a class is tested that was never trained", f"{name} split", found,
+                    "class-missing",
+                    "warning",
+                    "a class is tested that was never trained",
+                    f"{name} split",
+                    found,
                     "Split again so that each class is in each split, or leave the class out",
-                )  # fmt: skip
+                )
             )
     rare, common = int(train[present].min()), int(train.max())
     if common >= IMBALANCE * rare:
         least = names[int(torch.where(present, train, train.max() + 1).argmin())]
-        found = f"{common} rows of {names[int(train.argmax())]!r} ({percent(common / len(data.train))}), {rare} of {least!r}"
+        most, share = names[int(train.argmax())], percent(common / len(data.train))
+        found = f"{common} rows of {most!r} ({share}), {rare} of {least!r}"
         findings.append(
             Finding(
-                "class-imbalance", "note", "some classes are much rarer than others", "train split", found,
-                "Judge by nll and the rates of each class, not by accuracy alone; weight the rare rows if they matter more",
-            )  # fmt: skip
+                "class-imbalance",
+                "note",
+                "some classes are much rarer than others",
+                "train split",
+                found,
+                "Judge by nll and the rates of each class, not by accuracy alone",
+            )
         )
     return findings
 
@@ -120,7 +139,11 @@ def _constant(data: Data) -> list[Finding]:
     found = f"{y[0, j].item():g} in all {len(y)} rows"
     return [
         Finding(
-            "constant-target", "warning", "the target never changes, so there is nothing to predict", "train split",
-            found, "Check that the right column is the target",
-        )  # fmt: skip
+            "constant-target",
+            "warning",
+            "the target never changes, so there is nothing to predict",
+            "train split",
+            found,
+            "Check that the right column is the target",
+        )
     ]

@@ -17,10 +17,10 @@ from torch.overrides import TorchFunctionMode
 @dataclass(frozen=True)
 class Call:
     """Args:
-        path: of the module that ran, or in which the function was called; "" is the model itself.
-        kind: class of that module.
-        op: name of the function, or "" where the module itself ended.
-        inputs, outputs: the tensors among its arguments and results.
+    path: of the module that ran, or in which the function was called; "" is the model itself.
+    kind: class of that module.
+    op: name of the function, or "" where the module itself ended.
+    inputs, outputs: the tensors among its arguments and results.
     """
 
     path: str

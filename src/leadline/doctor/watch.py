@@ -32,8 +32,11 @@ SATURATED_SHARE = 0.5
 # Float32 adds two numbers a million apart with one digit of the smaller left: a first layer that gets a millionth of
 # the last one's gradient stands still under any one learning rate.
 GRADIENT_RATIO = 1e6
-# A good step changes weights by a thousandth. At a tenth a step, ten steps write a new network.
-LARGE_CHANGE = 0.1
+# A good step changes weights by a thousandth. At a tenth a step, ten steps write a new network; and over an epoch of
+# many steps, back and forth, a quarter of the weights' size is as much as large steps leave behind …
+LARGE_CHANGE, LARGE_TOTAL = 0.1, 0.25
+# … which is a fault where it leads nowhere: the loss stays this share above that of the very first step.
+ABOVE_START = 0.05
 # A matrix that moves by less than this over the whole run is still the random draw that it began as …
 SMALL_TOTAL = 1e-3
 # … and where the length of the run is not known: ten thousand steps of this size are a thousandth.
@@ -76,7 +79,8 @@ class Watch:
         self._streaks: dict[str, int] = {}
         self._weights: dict[str, list[float]] = {}  # values sampled where the epoch to be looked at began
         self._step = 0  # of that sample
-        self._first_loss: float | None = None
+        self._first_loss: float | None = None  # mean of the first epoch
+        self._start: float | None = None  # of the very first step
         self._planned: int | None = None
 
     def __call__(self, event: Event) -> None:
@@ -86,7 +90,7 @@ class Watch:
                 self._sample(event.step)
         elif isinstance(event, EpochDone):
             self._epoch(event)
-        elif isinstance(event, RunEnded):
+        elif isinstance(event, RunEnded) and event.reason != "interrupted":  # an interrupted run goes on elsewhere
             self._say(*self._spikes.end())
 
     def _epoch(self, event: EpochDone) -> None:
@@ -96,13 +100,13 @@ class Watch:
         if loss is None and losses:
             loss = sum(losses) / len(losses)
         if self._first_loss is None:
-            self._first_loss = loss
+            self._first_loss, self._start = loss, losses[0] if losses else None
         if _power_of_two(event.epoch):
             seen = look(self.model, self.likelihood, self.x, self.y)
             fallen = _fallen(self._first_loss, loss)
             self._activations(seen, event.epoch, fallen)
             self._gradients(seen, event.epoch)
-            self._changes(event, fallen)
+            self._changes(event, loss, fallen=fallen)
         if _power_of_two(event.epoch + 1):
             self._sample(event.step)
 
@@ -110,13 +114,17 @@ class Watch:
         for layer, (share, units) in seen.dead.items():
             ill = share > DEAD_SHARE and (units >= DEAD_UNITS or share == 1)
             if self._twice(f"dead {layer}", ill):
-                found = f"{round(share * units)} of {units} units ({percent(share)}) are zero for all {len(self.y)} probe rows"
+                count = f"{round(share * units)} of {units} units ({percent(share)})"
+                found = f"{count} are zero for all {len(self.y)} probe rows"
                 self._say(
                     Finding(
-                        "dead-units", "warning", "most units of this layer no longer answer to any example",
-                        f"{layer}, epoch {epoch}", found,
-                        "Lower the learning rate, scale the inputs, or use leaky_relu; what is dead cannot learn its way back",
-                    )  # fmt: skip
+                        "dead-units",
+                        "warning",
+                        "most units of this layer no longer answer to any example",
+                        f"{layer}, epoch {epoch}",
+                        found,
+                        "Lower the learning rate, scale the inputs, or use leaky_relu: a dead unit learns no more",
+                    )
                 )
         for layer, share in seen.saturated.items():
             # later on, a net that has learned may well be sure of itself: then only one that has not is ill
@@ -125,10 +133,13 @@ class Watch:
                 found = f"{percent(share)} of its activations lie where the slope is below 1 % of the steepest"
                 self._say(
                     Finding(
-                        "saturated-units", "warning", "most activations of this layer lie where the function is flat",
-                        f"{layer}, epoch {epoch}", found,
+                        "saturated-units",
+                        "warning",
+                        "most activations of this layer lie where the function is flat",
+                        f"{layer}, epoch {epoch}",
+                        found,
                         "Scale the inputs to deviation 1, begin with smaller weights, or lower the learning rate",
-                    )  # fmt: skip
+                    )
                 )
 
     def _gradients(self, seen: Look, epoch: int) -> None:
@@ -136,10 +147,13 @@ class Watch:
             count = len(seen.disconnected)
             self._say(
                 Finding(
-                    "disconnected-parameters", "warning", "some parameters have no influence on the loss",
-                    some(seen.disconnected), f"no gradient reaches {count} of the model's trainable tensors",
+                    "disconnected-parameters",
+                    "warning",
+                    "some parameters have no influence on the loss",
+                    some(seen.disconnected),
+                    f"no gradient reaches {count} of the model's trainable tensors",
                     "Use them in forward (look for a detach or a layer that is never called), or freeze or remove them",
-                )  # fmt: skip
+                )
             )
         names = list(seen.gradients)
         first, last = (seen.gradients[names[0]], seen.gradients[names[-1]]) if len(names) > 1 else (1.0, 1.0)
@@ -148,7 +162,7 @@ class Watch:
         exploding = comparable and first > last * GRADIENT_RATIO
         for code, ill, what, do in (
             ("vanishing-gradient", vanishing, "hardly any gradient reaches the first layer",
-             "Use relu in place of sigmoid or tanh, add normalisation (norm='layer') or skip connections (residual=True)"),
+             "Use relu in place of sigmoid or tanh, add normalisation (norm='layer') or residual=True"),
             ("exploding-gradient", exploding, "the gradient grows out of bounds on its way to the first layer",
              "Begin with smaller weights, add normalisation (norm='layer'), or clip the gradient (clip=1.0)"),
         ):  # fmt: skip
@@ -156,7 +170,7 @@ class Watch:
                 found = f"{first:.2g} in {names[0]} against {last:.2g} in {names[-1]}, ratio {first / last:.1g}"
                 self._say(Finding(code, "warning", what, f"{names[0]}, epoch {epoch}", found, do))
 
-    def _changes(self, event: EpochDone, fallen: bool) -> None:
+    def _changes(self, event: EpochDone, loss: float | None, *, fallen: bool) -> None:
         steps = event.step - self._step
         now = self._values() if self._weights and steps > 0 else {}
         rates = {}
@@ -168,23 +182,38 @@ class Watch:
             return
         fastest = max(rates, key=rates.get)
         rate = rates[fastest]
-        # fast steps are a fault only where they lead nowhere: small nets on toy data may take them and arrive
-        if self._twice("large", rate > LARGE_CHANGE and event.epoch > 1 and not fallen):
-            found = f"{fastest} changes by {percent(rate)} of its size each step (0.1 % is usual), and the loss has not fallen"
+        lost = None not in (loss, self._start) and loss - self._start > ABOVE_START * abs(self._start)
+        large = rate > LARGE_CHANGE or rate * steps > LARGE_TOTAL
+        if self._twice("large", large and lost and event.epoch > 1):
+            found = (
+                f"it changed by {percent(rate * steps)} of its size in {steps} steps (0.1 % a step is usual), and the "
+                f"loss is {loss:.3g}, above the {self._start:.3g} it began with"
+            )
             self._say(
                 Finding(
-                    "large-updates", "warning", "each step rewrites the weights instead of adjusting them",
-                    f"{fastest}, epoch {event.epoch}", found, "Lower the learning rate (try a hundredth)",
-                )  # fmt: skip
+                    "large-updates",
+                    "warning",
+                    "each step rewrites the weights instead of adjusting them",
+                    f"{fastest}, epoch {event.epoch}",
+                    found,
+                    "Lower the learning rate (try a hundredth)",
+                )
             )
         left = SMALL_TOTAL / self._planned if self._planned else SMALL_CHANGE
-        if self._twice("small", rate < max(left, SMALL_CHANGE) and not fallen):
-            found = f"even {fastest}, the fastest, changes by {rate:.1g} of its size each step, and the loss has not fallen"
+        explained = any(self._streaks.get(key) for key in self._streaks if key != "small")
+        if self._twice("small", rate < max(left, SMALL_CHANGE) and not fallen and not explained):
+            found = (
+                f"even {fastest}, the fastest, changes by {rate:.1g} of its size each step, and the loss has not fallen"
+            )
             self._say(
                 Finding(
-                    "small-updates", "warning", "the weights hardly move", f"{fastest}, epoch {event.epoch}", found,
+                    "small-updates",
+                    "warning",
+                    "the weights hardly move",
+                    f"{fastest}, epoch {event.epoch}",
+                    found,
                     "Raise the learning rate (a usual one for adamw is 0.003), and check that the model is not frozen",
-                )  # fmt: skip
+                )
             )
 
     def _values(self) -> dict[str, list[float]]:
@@ -221,6 +250,7 @@ class Watch:
             "weights": {name: list(values) for name, values in self._weights.items()},
             "step": self._step,
             "first_loss": self._first_loss,
+            "start": self._start,
         }
 
     def load_state(self, state: dict[str, Any]) -> None:
@@ -228,7 +258,7 @@ class Watch:
         self._spikes.load_state(state["spikes"])
         self._streaks, self._step = dict(state["streaks"]), state["step"]
         self._weights = {name: list(values) for name, values in state["weights"].items()}
-        self._first_loss = state["first_loss"]
+        self._first_loss, self._start = state["first_loss"], state["start"]
 
 
 def _power_of_two(epoch: int) -> bool:

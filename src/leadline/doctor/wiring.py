@@ -62,7 +62,10 @@ def check_wiring(model: nn.Module, data: Data, likelihood: Likelihood, *, target
         do = "Let forward return the parameters of the distribution and nothing else"
         what = "a model must return one tensor"
         return [*findings, Finding("output-shape", "error", what, type(model).__name__, found, do)]
-    if not bool(output.detach().sum().isfinite()):
+    last = _last_operation(output)
+    leaves = [call for call in calls if any(out is output for out in call.outputs)]
+    where, output = leaves[0].name if leaves else "the model's output", output.detach()
+    if not bool(output.sum().isfinite()):
         found = forward_finding(model, x, rows=data.train.row_numbers(rows), when="before the first step")
         if found is not None:
             return [*findings, found]
@@ -70,14 +73,15 @@ def check_wiring(model: nn.Module, data: Data, likelihood: Likelihood, *, target
         try:
             likelihood.check_output(output, y)
         except ShapeError as error:
-            where = f"output of {type(model).__name__}"
             return [*findings, Finding("output-shape", "error", error.must, where, error.got, error.do)]
-    return findings + _ending(output, calls, data, likelihood, target_fits)
+    return findings + _ending(output, last, where, data, likelihood, target_fits)
 
 
 def _refused(model: nn.Module, x: Tensor, calls: list[Call], trace: Trace, error: Exception) -> Finding:
     chain = [call for call in calls if call.path and not _has_children(model, call.path)][-6:]
-    steps = ", then ".join(f"{call.path} ({call.kind}) {_shapes(call.inputs)} -> {_shapes(call.outputs)}" for call in chain)
+    steps = ", then ".join(
+        f"{call.path} ({call.kind}) {_shapes(call.inputs)} -> {_shapes(call.outputs)}" for call in chain
+    )
     path, module, inputs = trace.stack[-1] if trace.stack else ("", model, (x,))
     where = f"{path or 'the model'} ({type(module).__name__})"
     reason = str(error).strip().split("\n")[0].rstrip(".")
@@ -107,10 +111,7 @@ def _has_children(model: nn.Module, path: str) -> bool:
     return next(model.get_submodule(path).children(), None) is not None
 
 
-def _ending(output: Tensor, calls: list[Call], data: Data, likelihood: Likelihood, fits: bool) -> list[Finding]:
-    last = _last_operation(output)
-    leaves = [call for call in calls if any(out is output for out in call.outputs)]
-    where = leaves[0].name if leaves else "the model's output"
+def _ending(output: Tensor, last: str, where: str, data: Data, likelihood: Likelihood, fits: bool) -> list[Finding]:
     if isinstance(likelihood, (Bernoulli, Categorical)):
         squashing = last if last in ("softmax", "sigmoid", "logsoftmax") else _sums_to_one(output, likelihood)
         if squashing:
@@ -135,7 +136,7 @@ def _last_operation(output: Tensor) -> str:
 def _sums_to_one(output: Tensor, likelihood: Likelihood) -> str:
     if isinstance(likelihood, Bernoulli) or len(output) < 2:
         return ""
-    sums = output.detach().sum(1)
+    sums = output.sum(1)
     varied = bool((output != output[:1]).any())
     return "softmax" if varied and bool((output >= 0).all() and ((sums - 1).abs() < 1e-4).all()) else ""
 
@@ -163,7 +164,11 @@ def _bounded(last: str, where: str, data: Data, likelihood: Normal) -> list[Find
     found = f"a {last} gives {low:g} to 1 in units of the target, and {percent(lost)} of the targets lie outside"
     return [
         Finding(
-            "bounded-output", "warning", "the model's last step cannot reach some targets", where, found,
+            "bounded-output",
+            "warning",
+            "the model's last step cannot reach some targets",
+            where,
+            found,
             f"Remove the {last} after the last layer",
-        )  # fmt: skip
+        )
     ]

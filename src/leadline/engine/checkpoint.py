@@ -34,7 +34,7 @@ KEPT = 2
 
 
 def save(folder: Path, step: int, tensors: dict[str, dict[str, Tensor]], plain: dict[str, Any]) -> Path:
-    """Write the checkpoint of `step` into `folder` and remove all but the newest `KEPT`."""
+    """Write the checkpoint of `step` into `folder` and remove all but the first and the newest `KEPT`."""
     final = folder / f"step-{step:010d}"
     temporary = folder / f".tmp-{final.name}"
     sweep(folder)
@@ -54,7 +54,7 @@ def save(folder: Path, step: int, tensors: dict[str, dict[str, Tensor]], plain: 
     except OSError:
         shutil.rmtree(temporary, ignore_errors=True)
         raise
-    for old in steps(folder)[:-KEPT]:
+    for old in steps(folder)[1:-KEPT]:  # the first, of step 0, stays: from it any step can be replayed
         shutil.rmtree(old)
     return final
 

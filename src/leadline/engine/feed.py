@@ -64,12 +64,10 @@ class Feed:
         at = start
         while at < self.steps:
             stop = min(at + window, grouped) if at < grouped else min(at + window, self.steps)
-            rows = self._window(epoch, order[at * self.batch : stop * self.batch])
+            batches = self._window(epoch, order[at * self.batch : stop * self.batch]).split(self.batch)
             size = together if at < grouped else 1
             for first in range(0, stop - at, size):
-                yield [
-                    rows.rows(slice((first + k) * self.batch, (first + k + 1) * self.batch)) for k in range(size)
-                ]
+                yield batches[first : first + size]
             at = stop
 
     def whole(self) -> Batch:
@@ -77,6 +75,6 @@ class Feed:
         return Batch(self.x, self.y, self.weight)
 
     def _window(self, epoch: int, index: Tensor) -> Batch:
-        weight = None if self.weight is None else self.weight[index]
-        keys = noise.example_keys(self.seed, epoch, index)
-        return Batch(self.x[index], self.y[index], weight, index, keys)
+        take = lambda column: column.index_select(0, index)  # noqa: E731 - several times faster than column[index]
+        weight = None if self.weight is None else take(self.weight)
+        return Batch(take(self.x), take(self.y), weight, index, noise.example_keys(self.seed, epoch, index))

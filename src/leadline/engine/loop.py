@@ -102,6 +102,23 @@ class Loop:
         state.step += len(batches)
         self._say(StepsDone(state.epoch, state.step, losses))
 
+    def advance_to(self, step: int) -> Batch:
+        """Repeat steps, without validating, up to the call that holds `step`, then singly; that step's batch."""
+        state = self.state
+        while True:
+            first = state.step - state.epoch * self.train.steps
+            last_epoch = step // self.train.steps == state.epoch
+            for batches in self.train.calls(state.epoch, first, self.rule.steps_per_call):
+                if last_epoch and state.step + len(batches) > step:
+                    for batch in batches:
+                        self._seed_torch()
+                        if state.step == step:
+                            return batch
+                        self.rule.step(batch, state.step)
+                        state.step += 1
+                self.step(batches)
+            state.epoch, state.losses = state.epoch + 1, []
+
     def validate(self) -> Evaluation | None:
         """Metrics on the validation split."""
         if self.val is None:

@@ -38,8 +38,8 @@ class Dropout(nn.Module):
         keys = noise.current.keys
         if keys is None:
             return F.dropout(h, self.p_drop)
-        kept = noise.uniform(keys, tuple(h.shape[1:]), self.site) >= self.p_drop
-        return h * kept / (1 - self.p_drop)  # eq. 1
+        kept = noise.kept(keys, tuple(h.shape[1:]), self.p_drop, self.site)
+        return h * kept * (1 / (1 - self.p_drop))  # eq. 1
 
     def extra_repr(self) -> str:
         return f"p_drop={self.p_drop}"

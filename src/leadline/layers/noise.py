@@ -11,9 +11,6 @@ Notation   key -> keys[b],  site -> a number that tells layers apart,  mix -> sp
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-
 import torch
 from torch import Tensor
 
@@ -56,6 +53,17 @@ def uniform(keys: Tensor, shape: tuple[int, ...], site: int) -> Tensor:
     return (_shift_right(z, 40).float() * 2.0**-24).view(len(keys), *shape)
 
 
+def kept(keys: Tensor, shape: tuple[int, ...], p_drop: float, site: int) -> Tensor:
+    """A mask (B, *shape) that is True with probability 1 - p_drop, rounded to a multiple of 2^-16.
+
+    Each hash of (1) yields four values of 16 bits: a quarter of the arithmetic of `uniform`.
+    """
+    count = _count(shape)
+    position = torch.arange(-(-count // 4), device=keys.device)
+    values = mix(mix(keys ^ (site * _C % 2**63))[:, None] + position).view(torch.int16)
+    return (values[:, :count] >= round(p_drop * 2**16) - 2**15).view(len(keys), *shape)
+
+
 class _Current:
     keys: Tensor | None = None
 
@@ -63,14 +71,17 @@ class _Current:
 current = _Current()
 
 
-@contextmanager
-def keyed(keys: Tensor | None) -> Iterator[None]:
+class keyed:  # noqa: N801 - read as a verb: with keyed(keys): …
     """Inside, layers draw their noise from `keys`, one row each; outside, from torch's generator."""
-    before, current.keys = current.keys, keys
-    try:
-        yield
-    finally:
-        current.keys = before
+
+    def __init__(self, keys: Tensor | None):
+        self.keys = keys
+
+    def __enter__(self) -> None:
+        self.before, current.keys = current.keys, self.keys
+
+    def __exit__(self, *error: object) -> None:
+        current.keys = self.before
 
 
 def _shift_right(z: Tensor, bits: int) -> Tensor:

@@ -19,6 +19,7 @@ from torch import Tensor, nn
 from leadline.data.data import Batch
 from leadline.layers import noise
 from leadline.likelihoods.likelihood import Likelihood
+from leadline.optim.direct import Direct
 from leadline.optim.optimizers import optimizer as optimizer_by_name
 from leadline.optim.rule import Rule
 from leadline.optim.schedules import schedule as schedule_by_name
@@ -56,6 +57,7 @@ class Gradient(Rule):
         else:
             self._factor = schedule_by_name(self.settings.schedule, self.settings.warmup, total_steps)
         self._closure = isinstance(self.optimizer, torch.optim.LBFGS)
+        self._apply = Direct(self.optimizer).step if Direct.fits(self.optimizer) else self.optimizer.step
 
     @property
     def custom_schedule(self) -> bool:
@@ -65,15 +67,16 @@ class Gradient(Rule):
     def step(self, batch: Batch, index: int) -> Tensor:
         self._set_rate(index)
         if self._closure:
-            loss = self.optimizer.step(lambda: self._backward(batch))
+            loss = self.optimizer.step(lambda: self.backward(batch))
         else:
-            loss = self._backward(batch)
-            self.optimizer.step()
+            loss = self.backward(batch)
+            self._apply()
         if self._scheduler is not None:
             self._scheduler.step()
         return loss.detach()
 
-    def _backward(self, batch: Batch) -> Tensor:
+    def backward(self, batch: Batch) -> Tensor:
+        """Set the gradients of eq. 1, clipped; the batch's mean loss."""
         for p in self.parameters:
             p.grad = None
         if self.settings.accumulate == 1:
@@ -125,6 +128,7 @@ class Gradient(Rule):
         groups = self.optimizer.state_dict()["param_groups"]
         entries = {int(index): entry for index, entry in state["optimizer"].items()}
         self.optimizer.load_state_dict({"state": entries, "param_groups": groups})
+        self._apply = Direct(self.optimizer).step if Direct.fits(self.optimizer) else self.optimizer.step
         if self._scheduler is not None:
             self._scheduler.load_state_dict(state["scheduler"])
             for group, rate in zip(self.optimizer.param_groups, state["rates"], strict=True):

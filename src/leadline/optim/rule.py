@@ -33,6 +33,8 @@ class Rule(ABC):
 
     def steps(self, batches: Sequence[Batch], index: int) -> Tensor:
         """Move once for each batch, the first being step `index`; their losses, shape (len(batches),)."""
+        if len(batches) == 1:
+            return self.step(batches[0], index).view(1)
         return torch.stack([self.step(batch, index + k) for k, batch in enumerate(batches)])
 
     def rate(self, index: int) -> float:

@@ -18,10 +18,10 @@ class Facts:
     """Args:
     title: heading of the page.
     config: content of run.json; shown as it is, whatever it holds.
-    data, likelihood: what was fitted, and to what.
     history: one line an epoch: `{"epoch": 1, "step": 63, "lr": 0.003, "train": {"loss": …}, "val": {"nll": …}}`.
     best_epoch: the epoch whose weights were kept.
     evaluations: metrics by split.
+    data, likelihood: what was fitted, and to what.
     outputs: raw model outputs by split.
     findings: what the doctor says.
     command, python: the shell command and the Python that repeat the run.
@@ -31,12 +31,12 @@ class Facts:
 
     title: str
     config: dict[str, Any]
+    history: list[dict[str, Any]]
+    best_epoch: int | None
+    evaluations: dict[str, Evaluation]
     data: Data
     likelihood: Likelihood
-    history: list[dict[str, Any]] = field(default_factory=list)
-    best_epoch: int | None = None
-    evaluations: dict[str, Evaluation] = field(default_factory=dict)
-    outputs: dict[str, Tensor] = field(default_factory=dict)
+    outputs: dict[str, Tensor]
     findings: list[Finding] = field(default_factory=list)
     command: str = ""
     python: str = ""

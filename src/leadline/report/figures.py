@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 POINTS = 900  # of a scatter: more are a blot, and make the page heavy
 CELLS = 12  # classes up to which a matrix shows its counts
+PAD = 23  # points between a title and its axes: room for one line of legend
 LABELS = 25  # classes up to which a matrix names its rows
 
 
@@ -89,13 +90,13 @@ def learning(history: Sequence[dict[str, Any]], best_epoch: int | None, metric: 
     rate = np.array([_float(line.get("lr")) for line in history])
     axes["lr"].fill_between(epochs, rate, color=LIGHT["soft"], alpha=0.25, lw=0)
     axes["lr"].plot(epochs, rate, color=LIGHT["soft"], lw=1.1, **(_marker(epochs) if len(epochs) == 1 else {}))
-    axes["lr"].set(xlabel="epoch", ylabel="learning\nrate", ylim=(0, max(np.nanmax(rate, initial=0) * 1.15, 1e-12)))
+    axes["lr"].set(xlabel="epoch", ylabel="learning\nrate", ylim=(0, 1.15 * np.nan_to_num(rate).max() or 1))
     axes["lr"].yaxis.get_major_locator().set_params(nbins=2)
     axes["lr"].yaxis.set_major_formatter(_short_tick)
     pad = max((max(epochs) - min(epochs)) * 0.02, 0.5 if len(epochs) == 1 else 0)
     for name, ax in axes.items():
         ax.set_xlim(min(epochs) - pad, max(epochs) + pad)
-        ax.xaxis.get_major_locator().set_params(integer=True)
+        ax.xaxis.get_major_locator().set_params(integer=True, min_n_ticks=1)
         if name == "loss":
             ax.tick_params(labelbottom=False)
     return figure
@@ -103,7 +104,7 @@ def learning(history: Sequence[dict[str, Any]], best_epoch: int | None, metric: 
 
 @_styled
 def confusion_matrix(counts: np.ndarray, classes: Sequence[str], colour: str) -> Figure:
-    """Rows are the true classes; the fuller the colour, the larger the part of the row: `colour` right, purple wrong."""
+    """Rows are the true classes; the fuller a cell, the larger its part of the row. `colour` is right, purple wrong."""
     from matplotlib.colors import to_rgb
 
     size = len(classes)
@@ -130,6 +131,8 @@ def confusion_matrix(counts: np.ndarray, classes: Sequence[str], colour: str) ->
             ax.text(j, i, text, ha="center", va="center", color=colour, size=max(fit, 5))
     if size <= LABELS:
         names = [shorten(name, 14) for name in classes]
+        if len(set(names)) < size:  # cut to the same letters: the code tells them apart
+            names = [f"{code} {shorten(name, 11)}" for code, name in enumerate(classes)]
         slanted = max(map(len, names)) * size > 36
         ax.set_xticks(
             range(size),
@@ -204,6 +207,7 @@ def predicted_against_true(
             y=f"predicted {name}" if width == 1 else ("predicted" if k == 0 else ""),
             legend=3 if k == 0 else None,
         )
+        ax.set_title(title, pad=PAD)  # level with the first, which has the legend
         _few_ticks(ax, 6 if width < 3 else 4)
     return figure
 
@@ -308,40 +312,51 @@ def losses(nll: np.ndarray, colour: str) -> Figure:
 def svg(figure: Figure, name: str) -> str:
     """Inline SVG without any address in it; ids begin with `name`, colours of the palette are CSS variables."""
     import matplotlib
+    from matplotlib.backends.backend_svg import FigureCanvasSVG
 
     _settle(figure)
     matplotlib.rcParams["svg.hashsalt"] = name  # equal figures give equal text
     stream = io.StringIO()
-    figure.savefig(stream, format="svg", transparent=True, metadata={"Date": None, "Creator": None})
+    figure.patch.set_visible(False)  # the card behind it is the page's
+    FigureCanvasSVG(figure).print_svg(stream, metadata={"Date": None, "Creator": None})
+    figure.patch.set_visible(True)
     text = stream.getvalue()
     text = text[text.index("<svg") :]
     text = re.sub(r"<!--.*?-->|<metadata>.*?</metadata>", "", text, flags=re.S)
     text = (
         re.sub(r'\s(xmlns(:\w+)?|version|width|height)="[^"]*"', "", text[: text.index(">")]) + text[text.index(">") :]
     )
-    text = re.sub(r'(\sid="|url\(#|href="#)', rf"\g<1>{name}-", text)
-    text = re.sub(r"(font: [^;\"]*?px )[^;\"]*", r"\1var(--font)", text)
-    for variable, colour in LIGHT.items():
-        if variable != "card":  # white is also the text on a full cell
-            text = text.replace(f": {colour}", f": var(--{variable})")
+    variables = {colour: f"var(--{variable})" for variable, colour in LIGHT.items()}
+
+    def adapt(tag: re.Match[str]) -> str:
+        inside = re.sub(r'(\sid="|url\(#|href="#)', rf"\g<1>{name}-", tag[0])
+        inside = re.sub(r"(font: [^;\"]*?px )[^;\"]*", r"\1var(--font)", inside)
+        return re.sub(r"(?<=: )#[0-9a-f]{6}", lambda colour: variables.get(colour[0], colour[0]), inside)
+
+    text = re.sub(r"<[^>]*>", adapt, text)  # tags alone: what a user wrote stands between them
     return re.sub(r"\n\s*", "\n", text).strip()
 
 
 @_styled
 def png(figure: Figure) -> bytes:
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+
     _settle(figure)
     stream = io.BytesIO()
-    figure.savefig(stream, format="png", dpi=144)
+    figure.set_dpi(144)
+    FigureCanvasAgg(figure).print_png(stream, metadata={"Software": None})
     return stream.getvalue()
 
 
 def _settle(figure: Figure) -> None:
-    """Solve the layout once: it costs more than the drawing."""
-    if figure.get_layout_engine() is not None:
-        from matplotlib.backends.backend_agg import FigureCanvasAgg
+    """Solve the layout once, not at every drawing: it costs as much as they do."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.layout_engine import ConstrainedLayoutEngine
 
+    engine = figure.get_layout_engine()
+    if isinstance(engine, ConstrainedLayoutEngine):
         FigureCanvasAgg(figure)
-        figure.draw_without_rendering()
+        engine.execute(figure)
         figure.set_layout_engine("none")
 
 
@@ -377,10 +392,10 @@ def _title(ax: Axes, title: str, *, x: str, y: str, legend: int | None = 3) -> N
 
 
 def _legend(ax: Axes, columns: int = 3) -> None:
-    ax.set_title(ax.get_title(loc="left"), pad=23)
+    ax.set_title(ax.get_title(loc="left"), pad=PAD)
     entries = len(ax.get_legend_handles_labels()[0])
     if entries > columns:
-        ax.set_title(ax.get_title(loc="left"), pad=23 + 13 * (math.ceil(entries / columns) - 1))
+        ax.set_title(ax.get_title(loc="left"), pad=PAD + 13 * (math.ceil(entries / columns) - 1))
     ax.legend(loc="lower left", bbox_to_anchor=(0, 1.015), ncols=columns, labelcolor=LIGHT["soft"])
 
 

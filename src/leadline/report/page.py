@@ -83,11 +83,15 @@ def page(facts: Facts) -> Page:
 
 def _frame(title: str, links: str, inner: str) -> str:
     digest = base64.b64encode(hashlib.sha256(SCRIPT.encode()).digest()).decode()
-    policy = f"default-src 'none'; style-src 'unsafe-inline'; img-src data:; script-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
+    policy = (
+        f"default-src 'none'; style-src 'unsafe-inline'; img-src data:; script-src 'sha256-{digest}'; "
+        "base-uri 'none'; form-action 'none'"
+    )
     return (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
         f'<meta http-equiv="Content-Security-Policy" content="{policy}">'
-        '<meta name="viewport" content="width=device-width,initial-scale=1"><meta name="color-scheme" content="light dark">'
+        '<meta name="viewport" content="width=device-width,initial-scale=1">'
+        '<meta name="color-scheme" content="light dark">'
         f'<link rel="icon" href="data:,"><title>{escape(title)} · Leadline</title><style>{CSS}</style></head>\n<body>'
         f'<div class="wrap"><header class="brand">{MARK}<span>Leadline</span><nav>{links}</nav></header>\n{inner}</div>'
         f"<script>{SCRIPT}</script></body></html>\n"
@@ -113,13 +117,14 @@ def _headline(facts: Facts) -> str:
     )
     return (
         f"<h1>{escape(facts.title)}</h1>{_subtitle(facts)}"
-        f'<div class="hero">{score}<div class="card{"" if score else " wide"}"><div class="tiles">{tiles}</div>{sentence}</div></div>'
+        f'<div class="hero{"" if score else " alone"}">{score}<div class="card"><div class="tiles">{tiles}</div>'
+        f"{sentence}</div></div>"
     )
 
 
 def _subtitle(facts: Facts) -> str:
-    told = [str(facts.config[key]) for key in ("name", "created") if isinstance(facts.config.get(key), str)]
-    told = [text for text in told if text != facts.title]
+    told = [(key, facts.config[key]) for key in ("name", "created") if isinstance(facts.config.get(key), str)]
+    told = [text.replace("T", " ") if key == "created" else text for key, text in told if text != facts.title]
     chips = "".join(
         f' <a class="chip" style="--of:var(--{severity})" href="#doctor">{count(found, severity)}</a>'
         for severity in SEVERITIES
@@ -167,7 +172,7 @@ def _metrics(facts: Facts, draw: Draw) -> str:
                 cells.append("")
         rows.append(cells)
     note = "Weighted by row; below each figure its 95 % confidence interval, the rows taken as a sample."
-    return f'<div class="card">{table(["split", "rows", *names], rows)}<p class="soft small" style="margin:10px 0 0">{note}</p></div>'
+    return f'<div class="card">{table(["split", "rows", *names], rows)}<p class="soft small below">{note}</p></div>'
 
 
 def _learning(facts: Facts, draw: Draw) -> str:
@@ -188,11 +193,12 @@ def _results(facts: Facts, draw: Draw) -> str:
 def _doctor(facts: Facts, draw: Draw) -> str:
     if not facts.findings:
         dot = '<span class="dot" style="--of:var(--test)"></span>'
-        return f'<div class="card ok"><div>{dot}Nothing found. The doctor looked at the data, the training and the result.</div></div>'
+        return f'<div class="card">{dot}Nothing found.</div>'
     rank = {severity: place for place, severity in enumerate(SEVERITIES)}
     ranked = sorted(facts.findings, key=lambda f: rank.get(f.severity, len(rank)))
     items = "".join(
-        f'<div class="finding"><span class="chip" style="--of:var(--{f.severity if f.severity in rank else "soft"})">{escape(f.severity)}</span>'
+        f'<div class="finding"><span class="chip" style="--of:var(--{f.severity if f.severity in rank else "soft"})">'
+        f"{escape(f.severity)}</span>"
         f'<div><strong>{escape(f.what[:1].upper() + f.what[1:])}</strong> <span class="soft">· {escape(f.where)}</span>'
         f'<p class="soft">{escape(f.evidence)}</p><p>{escape(f.remedy)}</p></div></div>'
         for f in ranked

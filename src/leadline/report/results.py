@@ -9,7 +9,9 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import torch
 
+from leadline.data.columns import Column, TableInputs
 from leadline.data.data import Split
 from leadline.report import figures
 from leadline.report.facts import Facts
@@ -54,7 +56,7 @@ def _classes(facts: Facts, split: str, answers: Answers, p: np.ndarray, draw: Dr
     names = class_names(facts, p.shape[1])
     said = p.argmax(1) if np.isfinite(p).all() else np.nan_to_num(p).argmax(1)
     counts = confusion(answers.y, said, len(names))
-    if len(names) == 2:
+    if len(names) == 2:  # of the second class, "yes": it is judged by its own probability, low ones too
         bins = reliability(p[:, 1], answers.y == 1, bins=_bins(len(p)))
     else:
         bins = reliability(p.max(1), said == answers.y, bins=_bins(len(p)))
@@ -65,8 +67,8 @@ def _classes(facts: Facts, split: str, answers: Answers, p: np.ndarray, draw: Dr
     )  # fmt: skip
     diagram = draw(
         "reliability", figures.reliability_diagram(bins, names[1] if len(names) == 2 else None, split),
-        "On the dashed line, 80 % sure is right in 80 of 100 cases; below it the model is too sure. ECE, the expected "
-        "calibration error, is the mean distance from the line. Below: how many rows say so.",
+        "On the dashed line, what is said to be 80 % probable comes true in 80 of 100 rows; below it, in fewer. ECE, "
+        "the expected calibration error, is the mean distance from the line. Below: how many rows say so.",
     )  # fmt: skip
     cards = [f'<div class="card">{matrix}</div>', f'<div class="card">{diagram}</div>']
     confusions = _confusions(counts, names) if len(names) > 2 else ""
@@ -81,7 +83,7 @@ def _classes(facts: Facts, split: str, answers: Answers, p: np.ndarray, draw: Dr
         rows.append(
             [
                 _name(names[int(answers.y[i])]),
-                f'<span class="{"" if right else "miss"}">{escape(names[int(said[i])])}</span>',
+                _name(names[int(said[i])], miss=not right),
                 percent(p[i, said[i]]),
                 percent(p[i, int(answers.y[i])]),
             ]
@@ -103,7 +105,7 @@ def _real(facts: Facts, split: str, answers: Answers, mean: np.ndarray, draw: Dr
         note += f" {number(figures.POINTS // min(total, OUTPUTS))} of {count(len(mean), 'row')} are drawn."
     bad = int((~np.isfinite(mean).all(1)).sum())
     if bad:
-        note += f" {count(bad, 'prediction')} that {'is' if bad == 1 else 'are'} not finite {'is' if bad == 1 else 'are'} left out."
+        note += f" Left out: {count(bad, 'row')} without a finite prediction."
     lines = " Vertical lines are 90 % intervals." if ends is not None else ""
     scatter = draw(
         "predicted", figures.predicted_against_true(y[:, few], mean[:, few], some_ends, names, colour),
@@ -118,6 +120,8 @@ def _real(facts: Facts, split: str, answers: Answers, mean: np.ndarray, draw: Dr
             "narrow, above it too wide; inside the band the difference may be chance.",
         )  # fmt: skip
         cards.append(f'<div class="card">{curve}</div>')
+    if total > 1:
+        cards.append(f'<div class="card"><h3>Output by output</h3>{_per_output(y, mean, ends, names)}</div>')
     spread = draw(
         "residuals", figures.residuals(y[:, few], mean[:, few], names, colour),
         "Without a pattern is best: a slope or a funnel is something that the model has not learned.", full=True,
@@ -159,10 +163,22 @@ def _per_class(counts: np.ndarray, names: list[str], split: str) -> str:
     rows = []
     for c, name in enumerate(names):
         f1 = scores["f1"][c]
-        bar = f'<span class="bar" style="{colour_of(split)}"><i style="width:{0 if math.isnan(f1) else 100 * f1:.0f}%"></i></span>'
+        width = 0 if math.isnan(f1) else 100 * f1
+        bar = f'<span class="bar" style="{colour_of(split)}"><i style="width:{width:.0f}%"></i></span>'
         cells = [percent(scores[key][c]) for key in ("precision", "recall")] + [f"{percent(f1)}{bar}"]
         rows.append([_name(name), *cells, number(int(scores["support"][c]))])
-    return table(["class", "precision", "recall", "F1", "rows"], rows)
+    return table(["class", "precision", "recall", "F1", "rows"], rows, cut=True)
+
+
+def _per_output(y: np.ndarray, mean: np.ndarray, ends: Any, names: list[str]) -> str:
+    """Errors in each output's own unit, and how often its 90 % interval held the truth."""
+    rmse, mae = np.sqrt(((y - mean) ** 2).mean(0)), np.abs(y - mean).mean(0)
+    rows = [[_name(name), number(a), number(b)] for name, a, b in zip(names, rmse.tolist(), mae.tolist(), strict=True)]
+    if ends is None:
+        return table(["output", "rmse", "mae"], rows, cut=True)
+    inside = ((ends[0] <= y) & (y <= ends[1])).mean(0).tolist()
+    rows = [[*row, percent(part)] for row, part in zip(rows, inside, strict=True)]
+    return table(["output", "rmse", "mae", "in 90 % interval"], rows, cut=True)
 
 
 def _confusions(counts: np.ndarray, names: list[str]) -> str:
@@ -178,12 +194,12 @@ def _worst(
     facts: Facts, split: str, answers: Answers, index: np.ndarray, heads: list[str], rows: list[list[str]]
 ) -> str:
     part = facts.data[split]
-    numbers = part.row_numbers(_tensor(index))
+    numbers = part.row_numbers(torch.from_numpy(index))
     told = [_features(facts, part, int(i)) for i in index]
     # numbers stand right, class names left
     texts = 3 if facts.data.target.discrete and len(heads) > 1 else 1
     body = [
-        [number(row), *cells, number(float(answers.nll[i])), f'<div class="features">{features}</div>']
+        [str(row), *cells, number(float(answers.nll[i])), f'<div class="features">{features}</div>']
         for row, cells, i, features in zip(numbers, rows, index, told, strict=True)
     ]
     listing = table(["row", *heads, "loss", "input"], body, texts=texts, last_text=True)
@@ -194,23 +210,19 @@ def _worst(
     )
 
 
-def _tensor(index: np.ndarray):
-    import torch
-
-    return torch.from_numpy(index.astype(np.int64))
-
-
 def _features(facts: Facts, part: Split, i: int) -> str:
     """The first few values by name; a line for a long nameless row; a thumbnail for an image."""
-    x, names = array(part.x[i]), facts.data.inputs.names
-    if x.ndim == 1 and len(names) == len(x):
-        told = [f"{escape(name)} <b>{_value(value)}</b>" for name, value in zip(names[:FEATURES], x)]
+    x, inputs = array(part.x[i]), facts.data.inputs
+    if x.ndim == 1 and isinstance(inputs, TableInputs):
+        told = [f"{escape(c.name)}&nbsp;<b>{escape(_cell(c, v))}</b>" for c, v in zip(inputs.columns[:FEATURES], x)]
+    elif x.ndim == 1 and len(inputs.names) == len(x):
+        told = [f"{escape(name)}&nbsp;<b>{_value(value)}</b>" for name, value in zip(inputs.names[:FEATURES], x)]
     elif x.ndim == 1 and len(x) > FEATURES:
         return _sparkline(x)
     elif x.ndim in (2, 3) and (picture := _thumbnail(x)):
         return picture
     else:
-        told = [f"x{k} <b>{_value(value)}</b>" for k, value in enumerate(x.reshape(-1)[:FEATURES])]
+        told = [f"x{k}&nbsp;<b>{_value(value)}</b>" for k, value in enumerate(x.reshape(-1)[:FEATURES])]
     more = x.size - len(told)
     return " · ".join(told) + (f" · and {number(more)} more" if more else "")
 
@@ -237,7 +249,7 @@ def _thumbnail(x: np.ndarray) -> str:
         x = x[0]
     elif x.ndim == 3 and x.shape[0] == 3:
         x = x.transpose(1, 2, 0)
-    if x.ndim == 3 and x.shape[2] != 3 or min(x.shape[:2]) < 2 or not np.isfinite(x).all():
+    if (x.ndim == 3 and x.shape[2] != 3) or min(x.shape[:2]) < 2 or not np.isfinite(x).all():
         return ""
     from matplotlib.image import imsave
 
@@ -248,8 +260,8 @@ def _thumbnail(x: np.ndarray) -> str:
     return f'<img alt="the row as an image" src="data:image/png;base64,{base64.b64encode(stream.getvalue()).decode()}">'
 
 
-def _name(name: Any) -> str:
-    return f'<div class="name-cell">{escape(name)}</div>'
+def _name(name: Any, miss: bool = False) -> str:
+    return f'<div class="name-cell{" miss" if miss else ""}">{escape(name)}</div>'
 
 
 def _value(value: Any) -> str:
@@ -257,13 +269,29 @@ def _value(value: Any) -> str:
     return "missing" if isinstance(value, float) and math.isnan(value) else number(value)
 
 
+def _cell(column: Column, value: Any) -> str:
+    """A raw value of a table as its source wrote it."""
+    if math.isnan(value):
+        return "missing"
+    if column.kind == "category":
+        return column.levels[int(value)] if 0 <= value < len(column.levels) else "never seen in training"
+    if column.kind == "flag":
+        return "yes" if value else "no"
+    if column.kind == "date":
+        return np.datetime64(math.floor(value), "D").item().isoformat()
+    return _value(value)
+
+
 def _values(values: np.ndarray) -> str:
     shown = ", ".join(number(value.item()) for value in values[:OUTPUTS])
     return shown + (", …" if len(values) > OUTPUTS else "")
 
 
-def table(heads: list[str], rows: list[list[str]], texts: int = 1, last_text: bool = False) -> str:
-    """A table of ready HTML cells: the first `texts` columns are words, the rest numbers, but perhaps the last."""
+def table(heads: list[str], rows: list[list[str]], texts: int = 1, last_text: bool = False, cut: bool = False) -> str:
+    """A table of ready HTML cells: the first `texts` columns are words, the rest numbers, but perhaps the last.
+
+    `cut` lets a long table scroll in its card.
+    """
     words = [k < texts or (last_text and k == len(heads) - 1) for k in range(len(heads))]
     kind = ["" if word else ' class="num"' for word in words]
     if last_text:
@@ -272,7 +300,8 @@ def table(heads: list[str], rows: list[list[str]], texts: int = 1, last_text: bo
     body = "".join(
         "<tr>" + "".join(f"<td{k}>{cell}</td>" for k, cell in zip(kind, row, strict=True)) + "</tr>" for row in rows
     )
-    return f'<div class="scroll" tabindex="0"><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>'
+    inner = f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+    return f'<div class="scroll{" cut" if cut else ""}" tabindex="0">{inner}</div>'
 
 
 def colour_of(split: str) -> str:

@@ -102,7 +102,7 @@ p{margin:0 0 12px}
 .soft{color:var(--soft)}.small{font-size:13px}
 .card{background:var(--card);border:1px solid var(--line);border-radius:12px;padding:20px 22px;min-width:0}
 .grid{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,440px),1fr));gap:16px}
-.grid>.wide{grid-column:1/-1}
+.grid>.wide{grid-column:1/-1}.hero.alone{grid-template-columns:1fr}
 .hero{display:grid;grid-template-columns:minmax(0,1.15fr) minmax(0,2fr);gap:16px;margin-top:20px}
 .score{display:flex;flex-direction:column;justify-content:center}
 .score .name{color:var(--soft);font-size:13.5px}
@@ -118,34 +118,36 @@ figure svg{display:block;width:100%;height:auto}
 figure.full svg{min-width:600px}
 figure svg text{font-family:var(--font)}
 figcaption{color:var(--soft);font-size:13px;margin-top:10px;max-width:115ch}
-.scroll{overflow:auto;max-height:430px;margin:0 -6px;padding:0 6px}
+.scroll{overflow:auto;margin:0 -6px;padding:0 6px}.scroll.cut{max-height:430px}
+.below{margin:10px 0 0}
 table{border-collapse:collapse;width:100%;font-size:13.5px}
-th{font-weight:600;color:var(--soft);text-align:left;font-size:12.5px;vertical-align:bottom}
+th{white-space:nowrap;font-weight:600;color:var(--soft);text-align:left;font-size:12.5px;vertical-align:bottom}
 thead th{position:sticky;top:0;background:var(--card);box-shadow:inset 0 -1px var(--line)}
 th,td{padding:6px 12px 6px 0}
-td{border-top:1px solid var(--line);vertical-align:middle}
+td{border-top:1px solid var(--line);vertical-align:middle;overflow-wrap:break-word}
 thead+tbody tr:first-child td{border-top:0}
 th.num,td.num{text-align:right;white-space:nowrap}
 th:last-child,td:last-child{padding-right:2px}
 th.last,td.last{padding-left:14px}
-.name-cell{max-width:260px;min-width:64px}
+.name-cell{max-width:260px;min-width:64px;overflow-wrap:anywhere}
 .range{display:block;color:var(--soft);font-size:12px}
 .bar{display:inline-block;width:64px;height:7px;border-radius:4px;background:var(--line);margin-left:9px;overflow:hidden}
 .bar i{display:block;height:100%;background:var(--of)}
-.features{color:var(--soft);font-size:12.5px;line-height:1.45;min-width:180px}.features b{color:var(--ink);font-weight:550}
+.features{color:var(--soft);font-size:12.5px;line-height:1.45;min-width:190px;overflow-wrap:anywhere}
+.features b{color:var(--ink);font-weight:550}
 .features svg,.features img{display:block}
 .features img{image-rendering:pixelated;width:44px;border-radius:3px}
 .miss{color:var(--miss)}
 .dot{display:inline-block;width:9px;height:9px;border-radius:50%;margin-right:7px;background:var(--of)}
-.finding{display:grid;grid-template-columns:84px minmax(0,1fr);gap:4px 14px;padding:14px 0;border-top:1px solid var(--line)}
+.finding{display:grid;grid-template-columns:84px minmax(0,1fr);gap:4px 14px;padding:14px 0;
+ border-top:1px solid var(--line)}
 .finding:first-child{border-top:0;padding-top:0}.finding:last-child{padding-bottom:0}
 .finding p{margin:2px 0 0}.finding strong{font-weight:620}
 .chip{display:inline-block;font-size:12px;font-weight:620;line-height:1;padding:5px 9px;border-radius:99px;
  color:var(--of);border:1px solid var(--of);white-space:nowrap;justify-self:start;align-self:start}
-.ok{display:flex;gap:10px;align-items:center}
 pre,code{font-family:var(--mono);font-size:12.8px}
-pre{margin:0;white-space:pre-wrap;background:var(--raised);border:1px solid var(--line);border-radius:8px;padding:13px 15px;
- line-height:1.55;max-height:460px;overflow:auto}
+pre{margin:0;white-space:pre-wrap;background:var(--raised);border:1px solid var(--line);border-radius:8px;
+ padding:13px 15px; line-height:1.55;max-height:460px;overflow:auto}
 .copy{position:relative;margin-bottom:18px}.copy:last-child{margin-bottom:0}
 .copy pre{padding-right:76px}
 .copy button{position:absolute;right:9px;top:8px;font:600 12px/1 var(--font);color:var(--soft);background:var(--card);
@@ -154,12 +156,13 @@ pre{margin:0;white-space:pre-wrap;background:var(--raised);border:1px solid var(
 details{border-top:1px solid var(--line)}details:first-of-type{border-top:0}
 summary{cursor:pointer;padding:11px 0;font-weight:600;font-size:14px}
 details>.body{padding:0 0 14px 16px}
-.config td:first-child{color:var(--soft);width:180px;vertical-align:top}
+.config td{overflow-wrap:anywhere}.config td:first-child{color:var(--soft);width:180px;vertical-align:top}
 .config .config{margin:-6px 0}
 .config tr:first-child>td{border-top:0}
 footer{margin-top:44px;padding-top:16px;border-top:1px solid var(--line);color:var(--soft);font-size:12.5px}
 @media (max-width:760px){.hero{grid-template-columns:1fr}h1{font-size:24px}.wrap{padding:18px 14px 40px}
  .card{padding:16px}.brand nav{display:none}.finding{grid-template-columns:1fr}.config td:first-child{width:110px}}
-@media print{body{font-size:12px}.card,figure{break-inside:avoid}.scroll,pre{max-height:none}.copy button,.brand nav{display:none}}
+@media print{body{font-size:12px}.card,figure{break-inside:avoid}.scroll,pre{max-height:none}
+ .copy button,.brand nav{display:none}}
 """
 )

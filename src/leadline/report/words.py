@@ -6,6 +6,7 @@ import html
 import math
 from typing import Any
 
+SPACE = "\u00a0"  # between digits, and before a unit: a line does not break there
 PARTS = ("accuracy",)  # metrics that are a part of the whole, shown in per cent
 
 
@@ -31,16 +32,16 @@ def shorten(name: Any, length: int = 18) -> str:
 
 
 def number(value: Any, digits: int = 4) -> str:
-    """
+    r"""
     >>> number(0.123456), number(123456.7), number(1e-9), number(float("nan")), number(12000)
-    ('0.1235', '123 457', '1.000e-09', '–', '12 000')
+    ('0.1235', '123\xa0457', '1.000e-09', '–', '12\xa0000')
     """
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         return str(value)
     if not math.isfinite(value):
         return "–" if math.isnan(value) else ("∞" if value > 0 else "−∞")
     if isinstance(value, int) or (abs(value) >= 10**digits and abs(value) < 1e9):
-        return f"{value:,.0f}".replace(",", " ").replace("-", "−")
+        return f"{value:,.0f}".replace(",", SPACE).replace("-", "−")
     if value and not 1e-4 <= abs(value) < 1e9:
         return f"{value:.{digits - 1}e}"
     decimals = digits - 1 - (math.floor(math.log10(abs(value))) if value else 0)
@@ -48,13 +49,13 @@ def number(value: Any, digits: int = 4) -> str:
 
 
 def percent(part: float) -> str:
-    """
+    r"""
     >>> percent(0.6837), percent(1.0), percent(1e-5), percent(float("nan"))
-    ('68.4 %', '100.0 %', '< 0.1 %', '–')
+    ('68.4\xa0%', '100.0\xa0%', '<\xa00.1\xa0%', '–')
     """
     if not math.isfinite(part):
         return "–"
-    return "< 0.1 %" if 0 < part < 0.0005 else f"{100 * part:.1f} %"
+    return f"<{SPACE}0.1{SPACE}%" if 0 < part < 0.0005 else f"{100 * part:.1f}{SPACE}%"
 
 
 def metric(name: str, value: float) -> str:
@@ -63,14 +64,14 @@ def metric(name: str, value: float) -> str:
 
 
 def metric_range(name: str, ends: tuple[float, float]) -> str:
-    """
+    r"""
     >>> metric_range("accuracy", (0.61, 1.02)), metric_range("rmse", (1.5, 2.25))
-    ('61.0 to 100.0 %', '1.500 to 2.250')
+    ('61.0 to 100.0\xa0%', '1.500 to 2.250')
     """
     low, high = ends
     if name in PARTS:
         low, high = max(low, 0.0), min(high, 1.0)
-        return f"{percent(low).removesuffix(' %')} to {percent(high)}"
+        return f"{percent(low).removesuffix(SPACE + '%')} to {percent(high)}"
     return f"{metric(name, low)} to {metric(name, high)}"
 
 
@@ -90,9 +91,9 @@ def duration(seconds: float) -> str:
 
 
 def count(number_of: int, one: str, many: str | None = None) -> str:
-    """
+    r"""
     >>> count(1, "row"), count(2500, "row"), count(2, "class", "classes")
-    ('1 row', '2 500 rows', '2 classes')
+    ('1 row', '2\xa0500 rows', '2 classes')
     """
     return f"{number(int(number_of))} {one if number_of == 1 else many or one + 's'}"
 

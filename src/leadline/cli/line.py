@@ -1,0 +1,174 @@
+"""A command line: words and flags. Unknown flags answer with the closest known; --help shows what there is."""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from leadline.cli.flag import Flag, shown
+from leadline.errors import UnknownName, UserError
+from leadline.names import suggest
+
+#: flags that every verb takes
+EVERYWHERE = (
+    Flag("json", help="print one JSON object as the last line; words go to stderr", group="everywhere"),
+    Flag("help", help="show this", group="everywhere"),
+)
+_BARE = {flag.name for flag in EVERYWHERE}
+
+
+@dataclass(frozen=True)
+class Line:
+    """What was typed after the verb.
+
+    Args:
+        words: those that belong to no flag, in order.
+        values: what each given flag says, by owner and option.
+    """
+
+    words: tuple[str, ...]
+    values: dict[tuple[str, str], Any]
+
+    def of(self, owner: str) -> dict[str, Any]:
+        """The options given to one owner, by their names in Python."""
+        return {option: value for (who, option), value in self.values.items() if who == owner}
+
+    def get(self, option: str, default: Any = None) -> Any:
+        """An option of the verb itself."""
+        return self.values.get(("verb", option), default)
+
+
+def parse(verb: str, argv: Sequence[str], flags: Sequence[Flag]) -> Line:
+    """The line that `argv` spells."""
+    argv = _checked(verb, argv, flags)
+    parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+    for place, flag in enumerate(flags):
+        _add(parser, flag, str(place))
+    for name in _BARE:
+        parser.add_argument(name, action="store_true", dest=name)
+    found, words = parser.parse_known_args(argv)
+    given = {flag: vars(found)[str(place)] for place, flag in enumerate(flags) if str(place) in vars(found)}
+    values = {(flag.owner, flag.option): w if flag.kind.switch else flag.read(w) for flag, w in given.items()}
+    return Line(tuple(word for word in words if word != "--"), values)
+
+
+def _add(parser: argparse._ActionsContainer, flag: Flag, dest: str, **more: Any) -> None:
+    """As text: a flag reads its own words, so that its messages are ours."""
+    if flag.kind.switch:
+        parser.add_argument(
+            flag.name, action=argparse.BooleanOptionalAction, dest=dest, default=argparse.SUPPRESS, **more
+        )
+    elif flag.kind.many:
+        parser.add_argument(flag.name, action="extend", nargs="*", dest=dest, default=argparse.SUPPRESS, **more)
+    else:
+        parser.add_argument(
+            flag.name, action=_OneWord, nargs="?", dest=dest, default=argparse.SUPPRESS, **more
+        )
+
+
+class _OneWord(argparse.Action):
+    """The word after a flag, in a list; an empty list where none came."""
+
+    def __call__(self, parser: Any, namespace: Any, values: Any, option_string: Any = None) -> None:
+        setattr(namespace, self.dest, [] if values is None else [values])
+
+
+def _checked(verb: str, argv: Sequence[str], flags: Sequence[Flag]) -> list[str]:
+    """`argv` with every flag known and spelt with dashes; a negative number after a flag is joined to it by `=`."""
+    known = {spelling: flag for flag in flags for spelling in flag.spellings}
+    out: list[str] = []
+    for place, word in enumerate(argv):
+        if word == "--":
+            return [*out, *argv[place:]]
+        if not is_flag(word):
+            previous = known.get(out[-1]) if out else None
+            if word.startswith("-") and word != "-" and previous and not previous.kind.many:
+                out[-1] += f"={word}"
+            else:
+                out.append(word)
+            continue
+        name, sign, value = word.partition("=")
+        if name == "-h":
+            name = "--help"
+        if name not in known and name.replace("_", "-") in known:
+            name = name.replace("_", "-")
+        if name not in known and name not in _BARE:
+            close = suggest(name, [*known, *_BARE])
+            do = close if close.startswith("Did") else f"`leadline {verb} --help` shows them"
+            raise UnknownName(f"leadline {verb} must be given flags that it has", got=name, do=do)
+        bare = name in _BARE or known[name].kind.switch
+        if sign and bare:
+            raise UserError(f"{name} must stand alone", got=word, do=f"Write {name} or leave it out")
+        out.append(name + sign + value)
+    return out
+
+
+def is_flag(word: str) -> bool:
+    """Whether a word of the command line is a flag, and not a negative number.
+
+    >>> is_flag("--lr"), is_flag("-1e5"), is_flag("cars.csv")
+    (True, False, False)
+    """
+    if not word.startswith("-") or word == "-":
+        return False
+    try:
+        float(word)
+    except ValueError:
+        return True
+    return False
+
+
+def peek(argv: Sequence[str], name: str) -> str | None:
+    """What follows a flag, before the line is parsed: which flags there are may depend on it."""
+    for word, after in zip(argv, [*argv[1:], ""]):
+        if word == name and after and not is_flag(after):
+            return after
+        if word.startswith(f"{name}="):
+            return word.removeprefix(f"{name}=")
+    return None
+
+
+def first_word(argv: Sequence[str], flags: Sequence[Flag]) -> str | None:
+    """The first word that belongs to no flag. A flag that is not among `flags` is taken to have one word."""
+    known = {spelling: flag for flag in flags for spelling in flag.spellings}
+    left = list(argv)
+    while left:
+        word = left.pop(0)
+        if not is_flag(word):
+            return word
+        flag = known.get(word.replace("_", "-"))
+        if "=" in word or word in _BARE or (flag and flag.kind.switch):
+            continue
+        while left and not is_flag(left[0]):
+            left.pop(0)
+            if not (flag and flag.kind.many):
+                break
+    return None
+
+
+def help_text(usage: str, summary: str, examples: Sequence[str], flags: Sequence[Flag], more: str = "") -> str:
+    """The page that --help shows: usage, what the verb does, examples, flags by group."""
+    width = max(40, min(shutil.get_terminal_size((80, 24)).columns, 100))
+    style = lambda prog: argparse.HelpFormatter(prog, max_help_position=28, width=width)  # noqa: E731
+    parser = argparse.ArgumentParser(usage=argparse.SUPPRESS, add_help=False, formatter_class=style)
+    groups: dict[str, argparse._ArgumentGroup] = {}
+    for place, flag in enumerate((*flags, *EVERYWHERE)):
+        group = groups.setdefault(flag.group, parser.add_argument_group(flag.group) if flag.group not in groups else None)
+        text = flag.help.replace("%", "%%")
+        if flag.default not in (None, "", ()) and not flag.kind.switch:
+            text += f" (default {shown(flag.default)})".replace("%", "%%")
+        if flag.name in _BARE:
+            group.add_argument(flag.name, action="store_true", help=text, dest=str(place))
+        else:
+            metavar = {} if flag.kind.switch else {"metavar": _metavar(flag)}
+            _add(group, flag, str(place), help=text, **metavar)
+    shown_examples = "\n".join(f"  {example}" for example in examples)
+    page = f"usage: {usage}\n\n{summary}\n\nexamples:\n{shown_examples}\n\n{parser.format_help().strip()}\n"
+    return f"{page}\n{more}\n" if more else page
+
+
+def _metavar(flag: Flag) -> str:
+    return "name=value" if flag.kind.named else "|".join({int: "N", float: "X"}.get(s, "WORD") for s in flag.kind.scalars[:1])

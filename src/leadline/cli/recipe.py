@@ -1,0 +1,146 @@
+"""What a command line asks for, made: data, likelihood, model, settings. `train`, `doctor` and `show` share it.
+
+Which flags there are depends on the source and the model, so both are looked up before the line is parsed.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from torch import nn
+
+from leadline.cli.flag import Flag, Kind, field_docs, flags_of, kind_of
+from leadline.cli.line import Line, first_word, peek
+from leadline.data import SOURCES, is_path, load
+from leadline.data import source as source_named
+from leadline.data.data import Data
+from leadline.errors import DataError, UserError
+from leadline.likelihoods import LIKELIHOODS, Likelihood, likelihood_for
+from leadline.models import FROM_DATA, MODELS, build
+from leadline.names import lookup
+from leadline.settings import CHOICES, Settings
+
+DEFAULT_MODEL = "MLP"
+#: flags of verbs, which an option of the data may not take
+RESERVED = {"model", "likelihood", "folder", "report", "json", "help", "data"}
+
+
+@dataclass(frozen=True, eq=False)
+class Made:
+    """Everything that a run is fitted from."""
+
+    data: Data
+    likelihood: Likelihood
+    likelihood_name: str | None
+    model: nn.Module
+    settings: dict[str, Any]
+
+
+def model_type(argv: Sequence[str]) -> type[nn.Module]:
+    """The model that `--model` names."""
+    return lookup(peek(argv, "--model") or DEFAULT_MODEL, MODELS, "model")
+
+
+def model_flags(kind: type[nn.Module]) -> list[Flag]:
+    """The options that a user of the model chooses."""
+    return flags_of(kind, "model", group=f"model {kind.__name__}", skip=FROM_DATA)
+
+
+def setting_flags() -> list[Flag]:
+    """The fields of `Settings`."""
+    docs, parameters = field_docs(Settings), inspect.signature(Settings, eval_str=True).parameters
+    return [
+        Flag(name, kind_of(p.annotation, p.default), "setting", docs.get(name, ""), p.default, group="settings")
+        for name, p in parameters.items()
+    ]
+
+
+def source_function(what: str) -> Callable[..., Data]:
+    """The function behind a source or a path."""
+    if is_path(what):
+        from leadline.data.table import table
+
+        return table
+    return source_named(what)
+
+
+def data_flags(what: str | None, kind: type[nn.Module]) -> list[Flag]:
+    """The options of a source; none where it is not known yet. Those that collide are told apart by `data-`."""
+    if what is None:
+        return []
+    taken = {flag.option for flag in (*setting_flags(), *model_flags(kind))} | RESERVED
+    heading = "data of a table" if is_path(what) else f"data {what}"
+    return flags_of(source_function(what), "data", group=heading, skip=("path",), taken=taken)
+
+
+def choice_flags() -> list[Flag]:
+    """What names a model and a likelihood."""
+    models, families = ", ".join(MODELS), ", ".join(LIKELIHOODS)
+    return [
+        Flag("model", help=f"what is trained: {models}", default=DEFAULT_MODEL, group="what is trained"),
+        Flag("likelihood", help=f"{families}; by default as the target asks", group="what is trained"),
+    ]
+
+
+def find_source(argv: Sequence[str], own: Sequence[Flag]) -> str | None:
+    """SOURCE, wherever it stands on the line."""
+    kind = model_type(argv)
+    known = [*own, *choice_flags(), *model_flags(kind), *setting_flags(), *data_flags("table.csv", kind)]
+    return first_word(argv, known)
+
+
+def need_source(verb: str, what: str | None) -> str:
+    """SOURCE, or the message that it is missing."""
+    if what is None:
+        some = ", ".join([*SOURCES][:6])
+        raise UserError(
+            f"leadline {verb} must be told which data, right after the verb",
+            got="no SOURCE",
+            do=f"Name a file such as cars.csv, or one of {some} …: `leadline list data` shows them all",
+        )
+    return what
+
+
+def make_data(what: str, options: dict[str, Any]) -> Data:
+    """The data of a source or a file."""
+    if is_path(what) and "target" not in options:
+        from leadline.data.table import read_rows
+
+        names = list(read_rows(what, bad_rows="refuse").columns)
+        more = f" … ({len(names)} in all)" if len(names) > 20 else ""
+        raise DataError(
+            f"a table needs --target, the column to predict, and {what} must have it",
+            got="no --target",
+            do=f"Add --target with one of its columns: {', '.join(names[:20])}{more}",
+        )
+    return load(what, **options)
+
+
+def make(what: str, line: Line, data: Data | None = None) -> Made:
+    """Data, likelihood, model and settings that the line asks for."""
+    settings = line.of("setting")
+    checked = Settings.make(**settings)  # before data are read: a slip in a flag should not cost the wait
+    name = line.get("model", DEFAULT_MODEL)
+    lookup(name, MODELS, "model")
+    family = line.get("likelihood")
+    if family is not None:
+        lookup(family, LIKELIHOODS, "likelihood")
+    data = data or make_data(what, line.of("data"))
+    likelihood = likelihood_for(data.target, family)
+    model = build(name, data.dim_input, likelihood.dim_output, seed=checked.seed, **line.of("model"))
+    return Made(data, likelihood, family, model, settings)
+
+
+def extra_words(verb: str, words: Sequence[str], most: int) -> None:
+    """Refuse words beyond those that a verb takes."""
+    if len(words) > most:
+        raise UserError(
+            f"leadline {verb} takes {most} word{'s' if most != 1 else ''} besides its flags",
+            got=", ".join(repr(word) for word in words[:6]),
+            do=f"Quote a name that has spaces in it; `leadline {verb} --help` shows the form",
+        )
+
+

@@ -1,0 +1,320 @@
+"""A table to `Data`: settle what each column is, refuse rows with their reasons, split, fit, and keep account."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import PurePath
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from leadline.data.account import Account, Refusal
+from leadline.data.cells import Table
+from leadline.data.columns import TableInputs, named
+from leadline.data.data import Data, Split
+from leadline.data.features import Feature, feature
+from leadline.data.outcome import read_known, read_outcome, with_figures
+from leadline.data.raw import raw_values, shown, words_of
+from leadline.data.splits import split_indices
+from leadline.errors import DataError, UserError
+
+_SHOWN = 5
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What to make of a table's columns and rows.
+
+    Args:
+        target: the column to predict.
+        kind: what it is; by default found out from its values.
+        drop: columns to leave out.
+        categories: columns to take as categories, whatever is written in them.
+        missing: "fill" missing values, or "drop" the rows that have one.
+        bad_rows: "error", or "refuse" to leave out rows with a cell that cannot be read.
+        val, test: fractions of the rows.
+        split_seed: decides which rows fall in which split.
+        group: a column whose equal values stay in one split.
+        time: a column by which the splits follow each other.
+        weight: a column that scales each row's loss.
+    """
+
+    target: str
+    kind: str | None = None
+    drop: Sequence[str] = ()
+    categories: Sequence[str] = ()
+    missing: str = "fill"
+    bad_rows: str = "error"
+    val: float = 0.15
+    test: float = 0.2
+    split_seed: int = 0
+    group: str | None = None
+    time: str | None = None
+    weight: str | None = None
+
+    def __post_init__(self):
+        for option in ("drop", "categories"):
+            if isinstance(getattr(self, option), str):
+                object.__setattr__(self, option, (getattr(self, option),))
+        for option, legal in (("missing", ("fill", "drop")), ("bad_rows", ("error", "refuse"))):
+            if getattr(self, option) not in legal:
+                raise UserError(
+                    f"{option} must be {' or '.join(legal)}",
+                    got=f"{option}={getattr(self, option)!r}",
+                    do=f"Leave it out for {legal[0]!r}",
+                )
+
+    def check(self, table: Table) -> None:
+        """Refuse names that the table does not have, and a column in two roles."""
+        roles = {"target": self.target, "group": self.group, "time": self.time, "weight": self.weight}
+        given = [(role, name) for role, name in roles.items() if name is not None]
+        given += [("drop", name) for name in self.drop] + [("categories", name) for name in self.categories]
+        for role, name in given:
+            if name not in table.columns:
+                raise DataError(
+                    f"{role} must name a column of {table.source}",
+                    got=f"{role} {name!r}",
+                    do=named(str(name), list(table.columns)).rstrip("."),
+                )
+        taken: dict[str, str] = {}
+        for role, name in given:
+            if name in taken:
+                raise DataError(
+                    "a column must have one role",
+                    got=f"{name!r} as {taken[name]} and {role}",
+                    do=f"Take it out of {role}" if role in ("drop", "categories") else "Name another column",
+                )
+            taken[name] = role
+
+
+class _Rows:
+    """Which rows of a table are in use, and why the others are not."""
+
+    def __init__(self, table: Table):
+        self.table, self.used = table, np.ones(len(table), dtype=bool)
+        self.refused = list(table.refused)
+
+    def refuse(self, mask: np.ndarray, reason: str) -> None:
+        lost = np.flatnonzero(mask & self.used)
+        if len(lost):
+            self.used[lost] = False
+            shown_rows = tuple(self.table.numbers[lost[:_SHOWN]].tolist())
+            self.refused.append(Refusal(reason, len(lost), shown_rows))
+
+
+def data_of(table: Table, plan: Plan, *, name: str, recipe: dict[str, Any] | None, test: Table | None = None) -> Data:
+    """The table, split.
+
+    Args:
+        table: all rows.
+        plan: what to make of them.
+        name, recipe: of the data.
+        test: rows of the test split, when they come from elsewhere.
+    """
+    plan.check(table)
+    if len(table) == 0:
+        raise DataError(
+            f"{table.source} must have rows", got="a header and no row", do="Check that it was written whole"
+        )
+    rows = _Rows(table)
+    outcome = read_outcome(plan.target, table.columns[plan.target])
+    _misfits(plan, plan.target, outcome.misfit, rows)
+    rows.refuse(outcome.missing, f"{plan.target}, the target, is missing")
+    if not rows.used.any():
+        raise DataError(
+            f"{plan.target}, the target, must have a value in some row",
+            got=f"none in {len(table)} rows",
+            do="Name another column as the target",
+        )
+    features, left_out = _features(table.keep(rows.used), plan, rows)
+    weight = _weight(table, plan, rows)
+    moment = _time(table, plan, rows)
+    used = np.flatnonzero(rows.used)
+    if len(used) < 3:
+        raise DataError(
+            f"{table.source} must have at least 3 rows to train, validate and test on",
+            got=f"{len(used)} of {len(table)} rows that can be used",
+            do="Bring more rows",
+        )
+    y, target = outcome.settle(used, plan.kind, table.at)
+    parts = _split(len(used), y if target.discrete else None, table, used, moment, plan, test is None)
+    columns, raw = zip(*(item.fit(used, used[parts[0].numpy()]) for item in features))
+    inputs = TableInputs(columns)
+    exact = y if target.discrete or outcome.values is None else torch.from_numpy(outcome.values[used])
+    target = with_figures(target, exact[parts[0]])
+    everything = Split(
+        torch.from_numpy(np.column_stack(raw)),
+        y,
+        None if weight is None else torch.from_numpy(weight[used].astype(np.float32)),
+        torch.from_numpy(table.numbers[used]),
+    )
+    train, val, held_out = (everything.take(part) for part in parts)
+    if test is not None:
+        held_out = _other_rows(test, inputs, target, plan)
+    gaps = {item.name: int(np.isnan(item.values[used]).sum()) for item in features}
+    lines = [column.line(gaps[column.name]) + item.note for column, item in zip(columns, features)]
+    account = Account(
+        table.source,
+        read=len(table) + sum(refusal.count for refusal in table.refused),
+        refused=tuple(rows.refused),
+        columns=(f"{target}, the target", *lines, *left_out),
+        notes=(*table.notes, *_notes(plan, target, outcome.values is not None)),
+    )
+    return Data(train, val, held_out, target, inputs, name, recipe, account)
+
+
+def _features(table: Table, plan: Plan, rows: _Rows) -> tuple[list[Feature], list[str]]:
+    """The columns to read, over all rows of the source, and a line on each that is left out."""
+    features, left_out = [], []
+    roles = {plan.target: "the target", plan.group: "groups the splits", plan.time: "orders the splits"}
+    roles[plan.weight] = "weighs the rows"
+    used = rows.used.copy()
+    for name, cells in table.columns.items():
+        if name == plan.target:
+            continue
+        if name in roles or name in plan.drop:
+            left_out.append(f"{name}: {roles[name] + ', not an input' if name in roles else 'left out, as asked'}")
+            continue
+        found = feature(name, cells, table, forced=name in plan.categories)
+        if isinstance(found, str):
+            left_out.append(f"{name}: {found}")
+            continue
+        found = _over_all(found, used)
+        _misfits(plan, name, found.misfit, rows)
+        features.append(found)
+    if not features:
+        raise DataError(
+            f"{table.source} must have a column to predict {plan.target} from",
+            got="; ".join(left_out) or f"{plan.target} alone",
+            do="Keep a column that says something of it",
+        )
+    if plan.missing == "drop":
+        for item in features:
+            rows.refuse(np.isnan(item.values) & used, f"{item.name} is missing")
+        if not rows.used.any():
+            raise DataError(
+                f"{table.source} must have rows without a missing value",
+                got="none",
+                do='Fill them instead, with missing="fill"',
+            )
+    return features, left_out
+
+
+def _over_all(item: Feature, used: np.ndarray) -> Feature:
+    """The feature of the used rows, spread over all rows of the source."""
+    if used.all():
+        return item
+    values, misfit = np.full(len(used), np.nan), np.zeros(len(used), dtype=bool)
+    values[used], misfit[used] = item.values, item.misfit
+    return Feature(item.name, item.kind, values, misfit, item.style, item.levels, item.note)
+
+
+def _misfits(plan: Plan, name: str, misfit: np.ndarray, rows: _Rows) -> None:
+    """Cells that are not what their column is: an error that names them, or rows refused."""
+    misfit = misfit & rows.used
+    if not misfit.any():
+        return
+    cells, first = rows.table.columns[name], int(np.flatnonzero(misfit)[0])
+    values, unread = raw_values(cells, "number")
+    infinite = bool(np.isinf(values[first]))
+    what = "finite numbers" if infinite else "numbers, like most of its cells"
+    if plan.bad_rows == "refuse":
+        rows.refuse(misfit, f"{name} is not {'finite' if infinite and not unread.any() else 'a number'}")
+        return
+    more = f" ({int(misfit.sum())} such cells)" if misfit.sum() > 1 else ""
+    as_text = "" if name == plan.target or infinite else f", take the column as text with categories=[{name!r}]"
+    raise DataError(
+        f"column {name} must hold {what}",
+        got=f"{shown(cells, first)} in {rows.table.at(first)}{more}",
+        do=f'Mend or empty the cell{as_text}, or leave such rows out with bad_rows="refuse"',
+    )
+
+
+def _weight(table: Table, plan: Plan, rows: _Rows) -> np.ndarray | None:
+    if plan.weight is None:
+        return None
+    cells = table.columns[plan.weight]
+    values, misfit = raw_values(cells, "number")
+    wrong = rows.used & (misfit | ~np.isfinite(values) | (values < 0))
+    if wrong.any():
+        row = int(np.flatnonzero(wrong)[0])
+        raise DataError(
+            f"{plan.weight}, the weight, must be a number of at least 0 in every row",
+            got=f"{shown(cells, row)} in {table.at(row)}",
+            do="Mend it, or weigh the row 0",
+        )
+    if not values[rows.used].sum() > 0:
+        raise DataError(f"{plan.weight}, the weight, must be above 0 in some row", got="0 in all", do="Mend the column")
+    return values
+
+
+def _time(table: Table, plan: Plan, rows: _Rows) -> np.ndarray | None:
+    if plan.time is None:
+        return None
+    cells = table.columns[plan.time]
+    found = feature(plan.time, cells, table)
+    values = raw_values(cells, "number")[0] if isinstance(found, str) else found.values
+    wrong = rows.used & ~np.isfinite(values)
+    if (isinstance(found, Feature) and found.kind not in ("number", "date")) or wrong.any():
+        row = int(np.flatnonzero(wrong)[0]) if wrong.any() else 0
+        raise DataError(
+            f"{plan.time}, by which the rows are split, must be a number or a date in every row",
+            got=f"{shown(cells, row)} in {table.at(row)}",
+            do="Write dates like 2024-12-31, and fill in missing ones",
+        )
+    return values
+
+
+def _split(
+    count: int,
+    classes: Tensor | None,
+    table: Table,
+    used: np.ndarray,
+    moment: np.ndarray | None,
+    plan: Plan,
+    with_test: bool,
+) -> tuple[Tensor, Tensor, Tensor]:
+    by: dict[str, Tensor | None] = {"stratify": classes}
+    if plan.group is not None:
+        by = {"groups": torch.from_numpy(words_of(table.columns[plan.group])[1][used])}
+    if moment is not None:
+        by = {**(by if plan.group is not None else {}), "time": torch.from_numpy(moment[used])}
+    return split_indices(count, val=plan.val, test=plan.test if with_test else 0.0, seed=plan.split_seed, **by)
+
+
+def _other_rows(table: Table, inputs: TableInputs, target: Any, plan: Plan) -> Split:
+    """The test split, out of a table of its own: read as the training rows are, none refused."""
+    if target.name not in table.columns:
+        do = named(target.name, list(table.columns)).rstrip(".")
+        raise DataError(f"{table.source} must have the target", got=f"no column {target.name}", do=do)
+    x, y = inputs.read(table), read_known(table.columns[target.name], target, table.at)
+    gap = y.isnan() if y.is_floating_point() else y < 0
+    if bool(gap.any()):
+        raise DataError(
+            f"{target.name} must have a value in every row of {table.source}",
+            got=f"none in {table.at(int(gap.nonzero()[0]))}",
+            do="Take the row out",
+        )
+    weight = None
+    if plan.weight is not None:
+        weight = torch.from_numpy(raw_values(table.columns[plan.weight], "number")[0].astype(np.float32))
+    return Split(x, y, weight, torch.from_numpy(table.numbers))
+
+
+def _notes(plan: Plan, target: Any, numeric: bool) -> list[str]:
+    notes = []
+    if numeric and plan.kind is None and target.discrete:
+        notes.append(f'{target.name} holds few whole numbers, taken as classes; pass kind="real" to predict a number')
+    return notes
+
+
+def stem(path: PurePath) -> str:
+    """A file's name without its endings.
+
+    >>> stem(PurePath("data/cars.csv.gz"))
+    'cars'
+    """
+    return path.name.split(".")[0] or path.name

@@ -1,0 +1,198 @@
+"""What a column to be predicted is: numbers or classes.
+
+    text, yes/no, true/false                                   classes (two of them: binary)
+    whole numbers, one or two of them                          classes
+    whole numbers 0, 1, … or 1, 2, … up to 20 of them          classes, when there are two rows for each
+    other whole numbers, up to 20, each in 20 rows on average  classes
+    all other numbers                                          real
+
+Naming a kind overrides the rule.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from leadline.data.cells import Cells, Text
+from leadline.data.features import levels_refused, mostly_numbers
+from leadline.data.raw import raw_values, shown, words_of
+from leadline.data.target import KINDS, Target
+from leadline.data.words import MISSING_AMONG_NUMBERS, natural, number_style
+from leadline.errors import DataError
+from leadline.names import suggest
+
+DISCRETE = ("binary", "classes")
+MOST_CLASSES = 20  # as which numbers are taken without being told
+
+#: what the numbers of a kind must be
+_RANGES: dict[str, tuple[str, Callable[[np.ndarray], np.ndarray]]] = {
+    "positive": ("more than 0", lambda y: y > 0),
+    "count": ("whole and at least 0", lambda y: (y >= 0) & (y == np.round(y))),
+    "proportion": ("between 0 and 1", lambda y: (y >= 0) & (y <= 1)),
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Outcome:
+    """A column to be predicted, read but not yet settled as numbers or classes.
+
+    Args:
+        name: the column's.
+        values: its numbers, NaN where missing; None for words.
+        words, codes: its distinct words (None for missing), and which of them each row holds.
+        misfit: rows that hold neither a number nor nothing in a column of numbers.
+    """
+
+    name: str
+    values: np.ndarray | None
+    words: list[str | None]
+    codes: np.ndarray
+    misfit: np.ndarray
+
+    @property
+    def missing(self) -> np.ndarray:
+        """Rows without a value."""
+        if self.values is not None:
+            return np.isnan(self.values) & ~self.misfit
+        return np.array([word is None for word in self.words], dtype=bool)[self.codes]
+
+    def settle(self, rows: np.ndarray, kind: str | None, at: Callable[[int], str]) -> tuple[Tensor, Target]:
+        """y of `rows`, and what it is (without the figures of a training split)."""
+        if kind is not None and kind not in KINDS:
+            raise DataError("kind must be a kind of target", got=f"kind={kind!r}", do=suggest(kind, KINDS))
+        if self.values is not None:
+            values = self.values[rows]
+            infinite = np.flatnonzero(np.isinf(values))
+            if len(infinite):
+                raise DataError(
+                    f"{self.name}, the target, must be finite",
+                    got=f"{values[infinite[0]]:g} in {at(int(rows[infinite[0]]))}",
+                    do="Mend the cell or leave the row out",
+                )
+            _check_spread(self.name, values)
+            if kind not in DISCRETE and (kind is not None or not looks_like_classes(values)):
+                _check_range(self.name, kind or "real", values, rows, at)
+                return torch.from_numpy(values.astype(np.float32)), Target(kind or "real", self.name)
+        elif kind not in (None, *DISCRETE):
+            raise DataError(
+                f"{self.name} must hold numbers to be a {kind} target",
+                got=f"words such as {next(word for word in self.words if word is not None)!r}",
+                do='Pass kind="classes", or leave kind out',
+            )
+        return self._classes(rows, kind)
+
+    def _classes(self, rows: np.ndarray, kind: str | None) -> tuple[Tensor, Target]:
+        codes = self.codes[rows]
+        names = sorted({word for code in np.unique(codes) if (word := self.words[code]) is not None}, key=natural)
+        refused = levels_refused(len(names), len(rows))
+        if refused:
+            raise DataError(
+                f"{self.name}, the target, must be numbers or a few classes",
+                got=refused,
+                do="Name another column as the target",
+            )
+        if len(names) < 2:
+            raise _one_value(self.name, repr(names[0]), len(rows))
+        if kind == "binary" and len(names) > 2:
+            raise DataError(
+                f"{self.name} must have two values to be binary",
+                got=f"{len(names)}: {', '.join(names[:5])}" + (", …" if names[5:] else ""),
+                do='Pass kind="classes"',
+            )
+        code = {name: i for i, name in enumerate(names)}
+        of_word = np.array([-1 if word is None else code.get(word, -1) for word in self.words], dtype=np.int64)
+        kind = kind or ("binary" if len(names) == 2 else "classes")
+        return torch.from_numpy(of_word[codes]), Target(kind, self.name, classes=tuple(names))
+
+
+def read_outcome(name: str, cells: Cells) -> Outcome:
+    """The column to be predicted, out of its cells."""
+    fits = np.zeros(len(cells), dtype=bool)
+    if isinstance(cells, np.ndarray) and cells.dtype.kind == "M":
+        raise DataError(
+            f"{name}, the target, must hold numbers or classes",
+            got="dates",
+            do="Name another column, or turn the dates into numbers, such as days from the first",
+        )
+    if isinstance(cells, Text):
+        words, codes = words_of(cells)
+        found = [word for word in words if word is not None and word not in MISSING_AMONG_NUMBERS]
+        style = "point" if cells.floats() is not None else number_style(found) if found else None
+        values, misfit = raw_values(cells, "number", style or "point")
+        if style is None and not mostly_numbers(values, misfit):
+            return Outcome(name, None, words, codes, fits)
+    elif cells.dtype.kind == "b":
+        words, codes = words_of(cells)
+        return Outcome(name, None, words, codes, fits)
+    else:
+        values, misfit = cells, fits
+    words, codes = words_of(values)
+    return Outcome(name, values, words, codes, misfit)
+
+
+def read_known(cells: Cells, target: Target, at: Callable[[int], str]) -> Tensor:
+    """y out of cells, for a target that is settled already; NaN or -1 where there is no value."""
+    outcome = read_outcome(target.name, cells)
+    if target.discrete:
+        gap = outcome.missing
+        labels = [outcome.words[code] for code in np.unique(outcome.codes[~gap])]
+        code = dict(zip(labels, target.encode(labels).tolist(), strict=True))
+        return torch.tensor([code.get(word, -1) for word in outcome.words])[torch.from_numpy(outcome.codes)]
+    if outcome.values is None or outcome.misfit.any():
+        row = 0 if outcome.values is None else int(np.flatnonzero(outcome.misfit)[0])
+        raise DataError(f"{target.name} must hold numbers", got=f"{shown(cells, row)} in {at(row)}", do="Mend it")
+    return torch.from_numpy(outcome.values.astype(np.float32))
+
+
+def with_figures(target: Target, y: Tensor | np.ndarray) -> Target:
+    """The target measured in the mean and deviation of `y`, the training rows'; classes stay as they are."""
+    if target.discrete:
+        return target
+    real = Target.real(torch.as_tensor(y), target.name)
+    return replace(real, kind=target.kind)
+
+
+def looks_like_classes(values: np.ndarray) -> bool:
+    """Whether numbers are few and whole enough to be classes, by the rule above.
+
+    >>> looks_like_classes(np.array([0, 1, 2, 0, 1, 2.0])), looks_like_classes(np.array([25, 346, 120.0]))
+    (True, False)
+    """
+    distinct = np.unique(values)
+    count = len(distinct)
+    if count > MOST_CLASSES or not (distinct == np.round(distinct)).all():
+        return False
+    counted = distinct[0] in (0, 1) and distinct[-1] - distinct[0] == count - 1
+    return count <= 2 or (counted and len(values) >= 2 * count) or len(values) >= 20 * count
+
+
+def _check_spread(name: str, values: np.ndarray) -> None:
+    if len(values) > 1 and (values == values[0]).all():
+        raise _one_value(name, f"{values[0]:g}", len(values))
+
+
+def _one_value(name: str, value: str, count: int) -> DataError:
+    return DataError(
+        f"{name}, the target, must have at least two values",
+        got=f"{value} in all {count} rows",
+        do="Name another column as the target, or bring rows of other values",
+    )
+
+
+def _check_range(name: str, kind: str, values: np.ndarray, rows: np.ndarray, at: Callable[[int], str]) -> None:
+    if kind not in _RANGES:
+        return
+    legal, test = _RANGES[kind]
+    wrong = np.flatnonzero(~test(values))
+    if len(wrong):
+        raise DataError(
+            f"{name} must be {legal} to be a {kind} target",
+            got=f"{values[wrong[0]]:g} in {at(int(rows[wrong[0]]))}"
+            + (f" ({len(wrong)} such rows)" if len(wrong) > 1 else ""),
+            do='Pass kind="real", or mend the values',
+        )

@@ -1,0 +1,132 @@
+"""Own data: a table in a .csv, .tsv or .parquet file becomes `Data` in one call.
+
+import leadline as ll
+data = ll.data.table("cars.csv", target="price")
+print(data.account)          # what each column is, what was filled in, which rows were refused and why
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from leadline.config import plain
+from leadline.data.cells import Table, table_of
+from leadline.data.columns import named
+from leadline.data.data import Data
+from leadline.data.delimited import read_delimited
+from leadline.data.frame import Plan, data_of, stem
+from leadline.errors import DataError
+
+DELIMITED = (".csv", ".tsv", ".csv.gz", ".tsv.gz")
+PARQUET = (".parquet", ".pq")
+ENDINGS = (*DELIMITED, *PARQUET)
+
+
+def table(
+    path: str | Path,
+    target: str,
+    *,
+    kind: str | None = None,
+    drop: Sequence[str] = (),
+    categories: Sequence[str] = (),
+    missing: str = "fill",
+    bad_rows: str = "error",
+    val: float = 0.15,
+    test: float = 0.2,
+    split_seed: int = 0,
+    group: str | None = None,
+    time: str | None = None,
+    weight: str | None = None,
+    test_path: str | Path | None = None,
+) -> Data:
+    """The table in a file.
+
+    Args:
+        path: a file that ends in .csv, .tsv (either may be packed, .gz) or .parquet. The separator and a missing
+            header are found out; text must be UTF-8.
+        target: the column to predict.
+        kind: what the target is, such as "real" or "classes"; by default found out from its values.
+        drop: columns to leave out.
+        categories: columns to take as categories, such as a code that is written in digits.
+        missing: "fill" (median, and an input that marks the row) or "drop" the rows with a missing value. Rows
+            without a target are always refused.
+        bad_rows: "error", or "refuse" to leave out lines with a wrong number of fields or an unreadable cell.
+        val, test: fractions of the rows, drawn at random with `split_seed`; classes are spread evenly.
+        group: a column whose equal values stay in one split, such as a patient's number.
+        time: a column by which to split, train first and test last, instead of at random.
+        weight: a column that scales each row's loss.
+        test_path: a second file, whose rows are the test split.
+
+    >>> import tempfile
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> file = Path(folder.name, "cars.csv")
+    >>> _ = file.write_text("make,age,price\\n" + "Opel,3,9000.5\\nFiat,,7000\\nFiat,9,2000\\n" * 10)
+    >>> table(file, target="price")
+    Data(cars: train 20, val 4, test 6; x (2,); y price: real)
+    >>> print(table(file, target="price").account)
+    cars.csv: 30 rows read, 30 used, 0 refused
+      price: real, the target
+      make: category, 2 levels (Fiat, Opel)
+      age: number, 10 missing filled with the median 3
+    """
+    plan = Plan(
+        target, kind, drop, categories, missing, bad_rows, val, test, split_seed, group=group, time=time, weight=weight
+    )
+    path = Path(path).expanduser().absolute()
+    options = {"path": str(path), "target": target, "kind": kind, "drop": list(plan.drop)}
+    options |= {"categories": list(plan.categories), "missing": missing, "bad_rows": bad_rows, "val": val, "test": test}
+    options |= {"split_seed": split_seed, "group": group, "time": time, "weight": weight, "test_path": None}
+    other = None
+    if test_path is not None:
+        test_path = Path(test_path).expanduser().absolute()
+        options["test_path"] = str(test_path)
+        other = read_rows(test_path)
+    recipe = {"source": "table", "options": plain(options)}
+    return data_of(read_rows(path, bad_rows), plan, name=stem(path), recipe=recipe, test=other)
+
+
+def read_rows(path: str | Path, bad_rows: str = "error") -> Table:
+    """The rows of a file as they are written, for `TableInputs.read`; `table` reads its files the same way.
+
+    Args:
+        path: a file as for `table`.
+        bad_rows: as for `table`.
+    """
+    path = Path(path).expanduser()
+    _check_file(path)
+    if path.name.lower().endswith(DELIMITED):
+        return read_delimited(path, bad_rows)
+    try:
+        import polars as pl
+    except ImportError:
+        raise DataError(
+            "reading Parquet needs the package polars",
+            got=f"{path.name} and no polars",
+            do="Run pip install polars, or write the table as .csv",
+        ) from None
+    try:
+        frame = pl.read_parquet(path)
+    except (pl.exceptions.PolarsError, OSError) as error:
+        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise DataError(f"{path.name} must be a whole Parquet file", got=reason, do="Write it again") from None
+    return table_of(frame, source=path.name)
+
+
+def _check_file(path: Path) -> None:
+    if path.is_dir():
+        inside = sorted(file.name for file in path.iterdir() if file.name.lower().endswith(ENDINGS))
+        do = f"Name a file in it, such as {inside[0]}" if inside else "Name a file"
+        raise DataError("a table must be a file", got=f"the folder {path}", do=do)
+    if not path.exists():
+        beside = path.parent if path.parent.is_dir() else None
+        files = sorted(file.name for file in beside.iterdir() if file.name.lower().endswith(ENDINGS)) if beside else []
+        where = f"in {path.parent.absolute()}" if beside else f"and no folder {path.parent}"
+        do = named(path.name, files).rstrip(".") if files else "Check the name and the folder"
+        raise DataError("a table's file must exist", got=f"no {path.name} {where}", do=do)
+    if not path.name.lower().endswith(ENDINGS):
+        raise DataError(
+            f"a table's file must end in {', '.join(ENDINGS)}",
+            got=path.name,
+            do="Rename it to what it holds, or export",
+        )

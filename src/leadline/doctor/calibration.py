@@ -1,0 +1,111 @@
+"""Do probabilities come true as often as they say?
+
+    ECE = Σ_bins (rows in bin / rows) · |accuracy of bin - mean confidence of bin|        (1)   classes
+    coverage = share of targets inside their 90 % interval                                (2)   real targets
+
+Both are noisy. (1) is above 0 even for perfect probabilities, so it is compared with what it would be if they were
+true: labels are drawn from the confidences themselves, many times. (2) is compared with its binomial error.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+import torch
+from torch import Tensor
+
+from leadline.data.data import Data
+from leadline.doctor.finding import Finding
+from leadline.doctor.words import percent
+from leadline.likelihoods.bernoulli import Bernoulli
+from leadline.likelihoods.categorical import Categorical
+from leadline.likelihoods.likelihood import Likelihood
+
+BINS, DRAWS = 10, 200
+# Confidence that is ten points too high on average misleads whoever acts on it; five are worth a record. Too much
+# caution is recorded only: it goes away with training, and costs less than false confidence.
+ECE_WARNING, ECE_NOTE = 0.10, 0.05
+LEVEL = 0.90
+# Five points of coverage: residuals that are merely not quite bell-shaped stay within.
+COVERAGE_GAP = 0.05
+# Standard errors: one false alarm in 30,000 honest models.
+SIGMAS = 4.0
+MOST_ROWS = 20_000
+_CONTINUOUS = ("real", "positive")
+
+
+def check_calibration(data: Data, likelihood: Likelihood, outputs: Mapping[str, Tensor]) -> list[Finding]:
+    """Judged on test, or on val where there is no test: probabilities on training rows are always too bold."""
+    name = next((n for n in ("test", "val") if n in outputs and len(outputs[n])), None)
+    if name is None:
+        return []
+    output, y = outputs[name].detach(), data[name].y
+    output, y = output[:MOST_ROWS], y[:MOST_ROWS].to(output.device)
+    if isinstance(likelihood, (Bernoulli, Categorical)):
+        return _classes(name, likelihood.prediction(output).probabilities, y)
+    if data.target.kind in _CONTINUOUS:
+        return _coverage(name, likelihood, output, y)
+    return []
+
+
+def expected_error(confidence: Tensor, correct: Tensor, bins: int = BINS) -> Tensor:
+    """ECE (1) over bins of equally many rows; `correct` may have leading axes of repeated draws.
+
+    >>> round(float(expected_error(torch.full((100,), 0.9), torch.ones(100))), 6)
+    0.1
+    """
+    order = confidence.argsort()
+    gap = (correct.double() - confidence.double())[..., order]
+    parts = gap.tensor_split(min(bins, gap.shape[-1]), dim=-1)
+    return torch.stack([part.sum(-1).abs() for part in parts]).sum(0).div(gap.shape[-1])
+
+
+def _classes(name: str, probabilities: Tensor, y: Tensor) -> list[Finding]:
+    confidence, choice = probabilities.double().max(-1)
+    correct = choice == y.long()
+    error = float(expected_error(confidence, correct))
+    if error < ECE_NOTE:
+        return []
+    generator = torch.Generator(device=confidence.device).manual_seed(0)
+    draws = torch.rand(DRAWS, len(y), generator=generator, dtype=torch.float64, device=confidence.device) < confidence
+    by_chance = float(expected_error(confidence, draws).max())  # the worst of 200: one honest model in 201 exceeds it
+    if error <= by_chance:
+        return []
+    accuracy, mean = float(correct.double().mean()), float(confidence.mean())
+    bold = mean > accuracy
+    what = f"the probabilities are too {'bold' if bold else 'timid'}"
+    found = (
+        f"it is {percent(mean)} sure on average and right in {percent(accuracy)}; calibration error {error:.3f}, where "
+        f"chance explains up to {by_chance:.3f}"
+    )
+    do = (
+        "Stop early, add weight decay or label smoothing, or divide the logits by a temperature fitted on val"
+        if bold
+        else "Lower label smoothing, dropout or weight decay, train longer, or fit a temperature on val"
+    )
+    severity = "warning" if bold and error >= ECE_WARNING else "note"
+    return [Finding("miscalibrated", severity, what, f"{name} split", found, do)]
+
+
+def _coverage(name: str, likelihood: Likelihood, output: Tensor, y: Tensor) -> list[Finding]:
+    with torch.no_grad():
+        low, high = likelihood.prediction(output).interval(LEVEL)
+    inside = ((y >= low.view_as(y)) & (y <= high.view_as(y))).double()
+    coverage, count = float(inside.mean()), inside.shape[0]
+    allowed = max(COVERAGE_GAP, SIGMAS * math.sqrt(LEVEL * (1 - LEVEL) / count))
+    if abs(coverage - LEVEL) <= allowed:
+        return []
+    what = f"the {percent(LEVEL)} intervals are too {'narrow' if coverage < LEVEL else 'wide'}"
+    found = f"they hold {percent(coverage)} of {count} targets"
+    fixed = getattr(likelihood, "variance", None) == "fixed"
+    # least squares makes no promise about its intervals, and those that are too wide harm nobody
+    severity = "note" if fixed or coverage > LEVEL else "warning"
+    do = (
+        "Let the variance be learned (variance='learned', or 'input' where it changes with x)"
+        if fixed
+        else "Stop early or regularise: the variance was learned on rows that the model knows too well"
+        if coverage < LEVEL
+        else "Let the variance depend on x (variance='input'), or train longer"
+    )
+    return [Finding("interval-coverage", severity, what, f"{name} split", found, do)]

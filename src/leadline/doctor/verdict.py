@@ -1,0 +1,234 @@
+"""After the run: did the model learn, does it hold on rows it has not seen, and do its probabilities come true?
+
+Each verdict compares with the simplest rival, a constant guess made from the training rows: the commonest class and
+the classes' frequencies, or the mean of y.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from leadline.data.data import Data
+from leadline.doctor.calibration import check_calibration
+from leadline.doctor.finding import Finding
+from leadline.doctor.words import percent
+from leadline.engine.evaluation import Evaluation
+from leadline.likelihoods.bernoulli import Bernoulli
+from leadline.likelihoods.categorical import Categorical
+from leadline.likelihoods.likelihood import Likelihood
+
+# Of the distance between a constant guess and perfection, a model that has learned something covers more than this
+# on the rows it trained on (for a real target: r² = 0.05).
+LEARNED = 0.05
+# Still falling: the last fifth of the epochs made more than this share of all progress (a steady fall makes 0.2).
+STILL_FALLING = 0.1
+# A gap that matters: five points of accuracy, or errors a third larger. Clean problems with enough rows (digits,
+# wine) stay below it even when every training row is learned by heart.
+GAP_ACCURACY, GAP_RATIO = 0.05, 1.33
+# A clear rise of the validation nll: a tenth of what a constant guess would score, or for a density a quarter of a
+# nat (each row has become 22 % less likely).
+RISE_SHARE, RISE_NATS = 0.10, 0.25
+# No better than a constant guess: within one part in a hundred of it.
+NO_BETTER = 0.01
+
+
+def after(
+    history: Sequence[Mapping[str, Any]],
+    evaluations: Mapping[str, Evaluation],
+    data: Data,
+    likelihood: Likelihood,
+    outputs: Mapping[str, Tensor],
+) -> list[Finding]:
+    """Args:
+        history: one record an epoch: `{"epoch", "step", "lr", "train": {"loss": …}, "val": {"nll": …}}`; val may lack.
+        evaluations: split -> metrics of the weights that were kept.
+        data: what was trained on.
+        likelihood: as fitted.
+        outputs: split -> the model's raw outputs.
+
+    >>> from leadline.data.data import Split
+    >>> from leadline.data.target import Target
+    >>> from leadline.engine.evaluation import evaluate
+    >>> y = torch.arange(200) % 2
+    >>> split = Split(torch.randn(200, 2), y)
+    >>> flat = torch.zeros(200, 1)  # logits that say nothing
+    >>> data = Data(split, split, split, Target("binary"))
+    >>> found = after([], {"train": evaluate(Bernoulli(), flat, y)}, data, Bernoulli(), {"train": flat})
+    >>> [finding.code for finding in found]
+    ['underfitting']
+    """
+    findings = []
+    rivals = {name: _Rival(data, name, likelihood) for name in evaluations if len(data[name])}
+    if "train" in rivals:
+        findings += _underfitting(history, evaluations["train"], rivals["train"])
+    underfits = bool(findings)
+    held_out = next((name for name in ("val", "test") if name in rivals), None)
+    if held_out is not None:
+        if not underfits:
+            findings += _no_better(held_out, evaluations[held_out], rivals[held_out])
+        if "train" in rivals:
+            findings += _overfitting(held_out, history, evaluations, rivals)
+    if "val" in rivals and "test" in rivals:
+        findings += _selection(evaluations)
+    if not underfits:  # the probabilities of a model that has not learned are not what is wrong with it
+        findings += check_calibration(data, likelihood, outputs)
+    return findings
+
+
+class _Rival:
+    """A constant guess from the training rows, scored on one split.
+
+    `covered` is the share of the distance from this guess to perfection that a model has made: 1 - error / error of the
+    guess, for the nll of classes and the squared error of real targets; None where neither is defined.
+    """
+
+    def __init__(self, data: Data, name: str, likelihood: Likelihood):
+        train, split = data.train, data[name]
+        self.classes = isinstance(likelihood, (Bernoulli, Categorical))
+        self.accuracy = self.nll = self.rmse = None
+        if self.classes:
+            num_classes = getattr(likelihood, "num_classes", 2)
+            counts = torch.bincount(train.y.long(), minlength=num_classes).double()
+            p = (counts + 1) / (counts.sum() + num_classes)  # one more of each, so that no class is impossible
+            y = split.y.long()
+            self.share = float(counts.max() / counts.sum())  # of the commonest class, free of this split's noise
+            self.accuracy = float((y == counts.argmax()).double().mean())
+            self.nll = float(-p.log()[y].mean())
+        elif split.y.is_floating_point():
+            mean = train.y.double().mean(0)
+            self.rmse = math.sqrt(float((split.y.double() - mean).square().mean()))
+
+    def covered(self, evaluation: Evaluation) -> float | None:
+        if self.classes and self.nll:
+            by_accuracy = (evaluation["accuracy"] - self.accuracy) / max(1 - self.accuracy, 1e-9)
+            return max(1 - evaluation["nll"] / self.nll, by_accuracy)  # a bold model may be right and still score ill
+        if self.rmse and "rmse" in evaluation:
+            return 1 - (evaluation["rmse"] / self.rmse) ** 2
+        return None
+
+    def draws_level(self, evaluation: Evaluation) -> bool:
+        """Whether the model is no better than the guess by any measure; accuracy must beat it by more than chance."""
+        if self.classes:
+            low, _ = evaluation.interval("accuracy")
+            return low <= max(self.accuracy, self.share) and evaluation["nll"] > (1 - NO_BETTER) * self.nll
+        covered = self.covered(evaluation)
+        return covered is not None and covered <= NO_BETTER
+
+    def words(self, evaluation: Evaluation) -> str:
+        if self.classes:
+            return (
+                f"accuracy {evaluation['accuracy']:.3f} against {self.accuracy:.3f} of a constant guess, "
+                f"nll {evaluation['nll']:.3g} against {self.nll:.3g}"
+            )
+        return f"rmse {evaluation['rmse']:.4g} against {self.rmse:.4g} of a constant guess"
+
+
+def _underfitting(history: Sequence[Mapping], train: Evaluation, rival: _Rival) -> list[Finding]:
+    covered = rival.covered(train)
+    if covered is None or covered >= LEARNED:
+        return []
+    what = "the model barely beats a constant guess even on the rows it trained on"
+    falling = _still_falling([record["train"]["loss"] for record in history if "loss" in record.get("train", {})])
+    if falling:
+        found = f"{rival.words(train)}; {percent(falling)} of the fall of the loss came in the last fifth of the epochs"
+        do = "Train for more epochs or raise the learning rate: the loss was still falling when the run ended"
+    else:
+        found = f"{rival.words(train)}; the loss has gone flat"
+        do = "Try a learning rate ten times larger and smaller, then a larger model; then ask if x can tell y at all"
+    return [Finding("underfitting", "warning", what, "train split", found, do)]
+
+
+def _still_falling(losses: list[float]) -> float:
+    """Share of the run's progress made in its last fifth, or 0 where it is too small to speak of."""
+    if len(losses) < 5 or not all(map(math.isfinite, losses)):
+        return 0.0
+    fifth = len(losses) // 5
+    late = losses[-fifth - 1] - losses[-1]
+    whole = losses[0] - min(losses)
+    share = late / whole if whole > 0 else 0.0
+    return share if share > STILL_FALLING else 0.0
+
+
+def _no_better(name: str, evaluation: Evaluation, rival: _Rival) -> list[Finding]:
+    if not rival.draws_level(evaluation):
+        return []
+    what = f"on {name} the model is no better than a constant guess"
+    do = (
+        "What it learned does not carry over: look for more rows, better columns, or a simpler model; check that rows "
+        "of x and y belong together"
+    )
+    return [Finding("no-better-than-constant", "warning", what, f"{name} split", rival.words(evaluation), do)]
+
+
+def _overfitting(
+    name: str, history: Sequence[Mapping], evaluations: Mapping[str, Evaluation], rivals: Mapping[str, _Rival]
+) -> list[Finding]:
+    what = "the model is much better on the rows it trained on than on others"
+    do = "Add dropout (p_drop=0.2) or weight decay, stop early (patience=10), use a smaller model, or gather more rows"
+    gap = _worse(evaluations["train"], evaluations[name])
+    rise = _rise(history, rivals[name]) if name == "val" else None
+    risen = f"; val nll rose from {rise[1]:.3g} (epoch {rise[0]}) to {rise[2]:.3g}" if rise else ""
+    if gap:
+        return [Finding("overfitting", "warning", what, f"train and {name}", f"{gap('train', name)}{risen}", do)]
+    if rise:
+        epoch, best, last, margin = rise
+        kept = evaluations[name]["nll"]
+        # the best weights were kept: the later epochs were wasted, but the model is not the worse for it
+        severity = "warning" if kept > best + margin else "note"
+        what = "after its best epoch the model went on learning the training rows by heart"
+        found = (
+            f"val nll rose from {best:.3g} (epoch {epoch}) to {last:.3g}; the weights that were kept have {kept:.3g}"
+        )
+        return [
+            Finding(
+                "overfitting", severity, what, f"epoch {epoch}", found, "Stop early (patience=10) or train for less"
+            )
+        ]
+    return []
+
+
+def _worse(better: Evaluation, worse: Evaluation):
+    """Words for a gap that matters and that chance does not explain (the 95 % intervals stay apart), else None."""
+    for metric, matters in (
+        ("accuracy", lambda a, b: a - b > GAP_ACCURACY),
+        ("rmse", lambda a, b: b > GAP_RATIO * a),
+    ):
+        if metric not in better or metric not in worse:
+            continue
+        a, b = better[metric], worse[metric]
+        (low_a, high_a), (low_b, high_b) = better.interval(metric), worse.interval(metric)
+        apart = high_b < low_a if metric == "accuracy" else low_b > high_a
+        if matters(a, b) and apart:
+            return lambda first, second: (
+                f"{metric} {a:.4g} on {first} and {b:.4g} on {second} (95 % interval {low_b:.4g} to {high_b:.4g})"
+            )
+    return None
+
+
+def _rise(history: Sequence[Mapping], rival: _Rival) -> tuple[int, float, float, float] | None:
+    """Epoch and value of the best validation nll, the last one, and the margin it exceeds; None where it has not."""
+    line = [(record["epoch"], record["val"]["nll"]) for record in history if "nll" in (record.get("val") or {})]
+    line = [(epoch, nll) for epoch, nll in line if math.isfinite(nll)]
+    if len(line) < 5:
+        return None
+    epoch, best = min(line, key=lambda item: item[1])
+    last = sorted(nll for _, nll in line[-3:])[1]  # the median of three: one bad epoch is no trend
+    margin = RISE_SHARE * rival.nll if rival.nll else RISE_NATS
+    return (epoch, best, last, margin) if last > best + margin else None
+
+
+def _selection(evaluations: Mapping[str, Evaluation]) -> list[Finding]:
+    gap = _worse(evaluations["val"], evaluations["test"])
+    if not gap:
+        return []
+    what = "the test split is clearly worse than the validation split"
+    do = (
+        "Report the test result; if many settings were tried, val was used up by the choice; if not, the two splits "
+        "come from different sources"
+    )
+    return [Finding("test-worse-than-val", "warning", what, "val and test", gap("val", "test"), do)]

@@ -1,0 +1,112 @@
+"""The listener that writes metrics and checkpoints, and brings a loop back to where it stood."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from leadline.engine import checkpoint
+from leadline.engine.events import EpochDone, Event, RunEnded, RunStarted, StepsDone
+from leadline.engine.loop import Loop
+from leadline.engine.packing import pack, unpack
+from leadline.engine.record import Record
+from leadline.engine.state import State, weights
+from leadline.errors import CheckpointError
+
+_LEAST_SECONDS = 1.0  # between checkpoints; and
+_SHARE = 50  # at least this many times what the last one took, so that they cost at most 2 %
+
+
+class Keeper:
+    """Args:
+        record: the run's folder.
+        extra: more plain state to keep in each checkpoint, such as the doctor's.
+    """
+
+    def __init__(self, record: Record, extra: Callable[[], Any] = dict):
+        self.record, self.extra = record, extra
+        self.loop: Loop | None = None  # set once the loop exists: a keeper listens to it and reads it
+        self._saved_at, self._took = time.monotonic(), 0.0
+        self._line_at = time.monotonic()
+
+    def __call__(self, event: Event) -> None:
+        if isinstance(event, RunStarted):
+            if event.step == 0:
+                self.save()
+        elif isinstance(event, StepsDone):
+            if self._due():
+                self.save()
+        elif isinstance(event, EpochDone):
+            self._write(event)
+            if self._due():
+                self.save()
+        elif isinstance(event, RunEnded):
+            self.save()
+
+    def _due(self) -> bool:
+        return time.monotonic() - self._saved_at > max(_LEAST_SECONDS, _SHARE * self._took)
+
+    def _write(self, event: EpochDone) -> None:
+        line = {"epoch": event.epoch, "step": event.step, "lr": event.lr, **event.metrics}
+        self.record.append("metrics.jsonl", line)
+        now = time.monotonic()
+        self.record.append("timing.jsonl", {"epoch": event.epoch, "step": event.step, "seconds": now - self._line_at})
+        self._line_at = now
+
+    def save(self) -> None:
+        """Write a checkpoint of the loop as it stands."""
+        start = time.monotonic()
+        loop = self.loop
+        if loop is None:
+            raise RuntimeError("a keeper must be given its loop before the loop starts")
+        state = loop.state
+        if not bool(torch.isfinite(state.epoch_losses()).all()):
+            return  # the loop is about to find out
+        tensors, skeleton = pack({"rule": loop.rule.state(), "losses": state.epoch_losses()})
+        groups = {"weights": weights(loop.model, loop.likelihood), "state": tensors}
+        if state.best:
+            groups["best"] = state.best
+        plain = {**state.plain(), "skeleton": skeleton, "extra": self.extra()}
+        with self.record.writing():
+            checkpoint.save(self.record.checkpoints, state.step, groups, plain)
+        self._saved_at = time.monotonic()
+        self._took = self._saved_at - start
+
+
+def restore(loop: Loop, record: Record, at_most: int | None = None) -> dict[str, Any]:
+    """Put the loop where the newest checkpoint (not after step `at_most`) left it; its extra state.
+
+    Metrics written after that checkpoint are forgotten: the loop will write them again.
+    """
+    checkpoint.sweep(record.checkpoints)
+    found = checkpoint.steps(record.checkpoints)
+    if at_most is not None:
+        found = [path for path in found if int(path.name.removeprefix("step-")) <= at_most]
+    if not found:
+        raise CheckpointError(
+            "a run must have a checkpoint to go on from",
+            got=f"none in {record.checkpoints}",
+            do="Train anew: it was stopped before its first step",
+        )
+    tensors, plain = checkpoint.load(found[-1])
+    load_weights(loop, tensors["weights"])
+    state = unpack(plain["skeleton"], tensors["state"])
+    loop.rule.load_state(state["rule"])
+    device = loop.train.y.device
+    names = ("step", "epoch", "first_loss", "best_score", "best_epoch", "stale", "ended")
+    loop.state = State(
+        **{name: plain[name] for name in names},
+        losses=[state["losses"].to(device)] if len(state["losses"]) else [],
+        best={name: tensor.to(device) for name, tensor in tensors.get("best", {}).items()},
+    )
+    return plain["extra"]
+
+
+def load_weights(loop: Loop, tensors: dict[str, torch.Tensor]) -> None:
+    """Weights of a checkpoint into the loop's model and likelihood."""
+    for owner, module in (("model", loop.model), ("likelihood", loop.likelihood)):
+        own = {n.removeprefix(f"{owner}."): t for n, t in tensors.items() if n.startswith(f"{owner}.")}
+        checkpoint.restore(module, own, owner)

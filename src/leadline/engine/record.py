@@ -1,0 +1,137 @@
+"""A run's folder: what was asked for, what happened, and enough to go on.
+
+    run.json          config, versions, seed, data fingerprint; how it ended
+    metrics.jsonl     one line an epoch, numbers that depend on nothing but the run itself: equal runs, equal files
+    timing.jsonl      what took how long: differs from run to run
+    findings.json     what the doctor said
+    checkpoints/      see `leadline.engine.checkpoint`
+    figures/, report.html
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+import math
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from leadline.engine.files import replace_bytes, replace_json
+from leadline.errors import RunError
+
+SCHEMA = 1
+
+
+class Record:
+    """The files of one run. `create` makes a new folder, `open` reads one that exists."""
+
+    def __init__(self, folder: Path):
+        self.folder = folder
+        self.checkpoints = folder / "checkpoints"
+
+    @classmethod
+    def create(cls, folder: str | Path, config: dict[str, Any]) -> Record:
+        """A new run folder; one that exists and holds anything is never touched."""
+        folder = Path(folder)
+        if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+            do = f"Continue it with `leadline resume {folder}`" if (folder / "run.json").exists() else "Move it away"
+            raise RunError(
+                "a run must have a folder of its own",
+                got=f"{folder}, which exists",
+                do=f"{do}, or name another with --folder",
+            )
+        record = cls(folder)
+        with record.writing():
+            record.checkpoints.mkdir(parents=True, exist_ok=True)
+            replace_json(folder / "run.json", {"schema": SCHEMA, **config})
+        return record
+
+    @classmethod
+    def open(cls, folder: str | Path) -> Record:
+        """The record of an existing run."""
+        record = cls(Path(folder))
+        schema = record.config.get("schema")
+        if schema != SCHEMA:
+            raise RunError(
+                f"a run must be of schema {SCHEMA}",
+                got=f"{folder} of schema {schema}",
+                do="Use the version of leadline that wrote it, named in its run.json",
+            )
+        return record
+
+    @property
+    def config(self) -> dict[str, Any]:
+        """The content of run.json."""
+        path = self.folder / "run.json"
+        try:
+            return json.loads(path.read_text())
+        except OSError:
+            raise RunError(
+                "a run folder must hold run.json",
+                got=f"{self.folder}" + ("" if self.folder.exists() else ", which does not exist"),
+                do="`leadline list runs` shows the runs that there are",
+            ) from None
+        except ValueError:
+            raise RunError("run.json must be JSON", got=f"damaged {path}", do="Restore it from a copy") from None
+
+    def update(self, **changes: Any) -> None:
+        """Replace some entries of run.json."""
+        with self.writing():
+            replace_json(self.folder / "run.json", {**self.config, **changes})
+
+    @contextmanager
+    def writing(self) -> Iterator[None]:
+        """Turn what the file system refuses into a message that says what is safe and how to go on."""
+        try:
+            yield
+        except OSError as error:
+            full = error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+            must = "the disk must have room for the run" if full else "the run's folder must be writable"
+            there = sorted(self.checkpoints.glob("step-*")) if self.checkpoints.is_dir() else []
+            do = "Free some space" if full else "Choose a folder that you may write to, with --folder"
+            if there:
+                do += f"; nothing up to {there[-1].name} is lost: then run `leadline resume {self.folder}`"
+            raise RunError(must, got=f"{error.strerror} at {error.filename or self.folder}", do=do) from None
+
+    def append(self, name: str, line: dict[str, Any]) -> None:
+        """Add one line to a .jsonl file, through to the disk."""
+        with self.writing(), open(self.folder / name, "a") as file:
+            file.write(json.dumps(_finite(line)) + "\n")
+            file.flush()
+            os.fsync(file.fileno())
+
+    def lines(self, name: str) -> list[dict[str, Any]]:
+        """The lines of a .jsonl file; one that a kill cut short is left out."""
+        path = self.folder / name
+        found = []
+        for line in path.read_text().splitlines() if path.exists() else ():
+            try:
+                found.append(json.loads(line))
+            except ValueError:
+                break
+        return found
+
+    def cut(self, name: str, step: int) -> list[dict[str, Any]]:
+        """Forget the lines after `step`: a resumed run writes them again. The lines that stay."""
+        kept = [line for line in self.lines(name) if line["step"] <= step]
+        with self.writing():
+            replace_bytes(self.folder / name, "".join(json.dumps(line) + "\n" for line in kept).encode())
+        return kept
+
+    def write_findings(self, findings: list[dict[str, Any]]) -> None:
+        with self.writing():
+            replace_json(self.folder / "findings.json", findings)
+
+    def findings(self) -> list[dict[str, Any]]:
+        path = self.folder / "findings.json"
+        return json.loads(path.read_text()) if path.exists() else []
+
+
+def _finite(value: Any) -> Any:
+    """JSON has no NaN: what is not finite becomes null."""
+    if isinstance(value, dict):
+        return {key: _finite(item) for key, item in value.items()}
+    return None if isinstance(value, float) and not math.isfinite(value) else value

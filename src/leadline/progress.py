@@ -1,0 +1,134 @@
+"""What a run looks like while it runs: a live line in a terminal, a plain log elsewhere. Costs a look a tenth of a second."""
+
+from __future__ import annotations
+
+import sys
+import time
+from typing import TextIO
+
+from leadline.engine.events import EpochDone, Event, RunEnded, RunStarted, StepsDone
+
+_LIVE_SECONDS, _LOG_SECONDS = 0.1, 5.0
+
+
+def progress(style: str | bool, headline: str, stream: TextIO | None = None):
+    """The listener for `style`: "auto", "live", "log", or "off" (True is auto, False is off)."""
+    stream = stream or sys.stderr
+    style = {True: "auto", False: "off"}.get(style, style)  # type: ignore[call-overload]
+    if style == "off":
+        return None
+    if style == "auto":
+        style = "live" if stream.isatty() else "log"
+    if style == "live":
+        try:
+            return Live(headline, stream)
+        except ImportError:  # rich is not there: a log says the same
+            pass
+    return Log(headline, stream)
+
+
+class _Clock:
+    """Speed and time left, from the steps of this process."""
+
+    def __init__(self, event: RunStarted):
+        self.began, self.first = time.monotonic(), event.step
+        self.total = event.epochs * event.steps_per_epoch
+
+    def speed(self, step: int) -> float:
+        return (step - self.first) / max(time.monotonic() - self.began, 1e-9)
+
+    def left(self, step: int) -> str:
+        speed = self.speed(step)
+        return duration((self.total - step) / speed) if speed > 0 else "?"
+
+
+class Log:
+    """A line every few seconds, for pipes and files."""
+
+    def __init__(self, headline: str, stream: TextIO):
+        self.headline, self.stream = headline, stream
+        self.said = 0.0
+
+    def __call__(self, event: Event) -> None:
+        if isinstance(event, RunStarted):
+            self.clock, self.epochs = _Clock(event), event.epochs
+            self.said = time.monotonic()
+        elif isinstance(event, EpochDone) and time.monotonic() - self.said > _LOG_SECONDS:
+            self.said = time.monotonic()
+            self._write(
+                f"epoch {event.epoch}/{self.epochs}  {figures(event, self.headline)}  "
+                f"{self.clock.speed(event.step):,.0f} steps/s  {self.clock.left(event.step)} left"
+            )
+        elif isinstance(event, RunEnded):
+            seconds = time.monotonic() - self.clock.began
+            self._write(f"{event.reason} after {event.epoch} epochs, {event.step} steps, {duration(seconds)}")
+
+    def _write(self, line: str) -> None:
+        print(line, file=self.stream, flush=True)
+
+
+class Live:
+    """One line that is drawn anew: bar, epoch, loss, metric, speed, time left."""
+
+    def __init__(self, headline: str, stream: TextIO):
+        from rich.console import Console
+        from rich.progress import BarColumn, Progress, TextColumn
+
+        self.headline = headline
+        self.bar = Progress(
+            TextColumn("{task.fields[epoch]}"),
+            BarColumn(bar_width=24),
+            TextColumn("{task.fields[figures]}"),
+            TextColumn("[dim]{task.fields[speed]}"),
+            console=Console(file=stream),
+            auto_refresh=False,
+        )
+        self.looked = 0.0
+        self.figures = ""
+
+    def __call__(self, event: Event) -> None:
+        if isinstance(event, RunStarted):
+            self.clock, self.epochs = _Clock(event), event.epochs
+            self.bar.start()
+            self.task = self.bar.add_task("", total=self.clock.total, epoch="epoch 0", figures="", speed="")
+        elif isinstance(event, StepsDone):
+            if time.monotonic() - self.looked > _LIVE_SECONDS:
+                self._draw(event.step, event.epoch, self.figures or f"loss {float(event.losses[-1]):.4f}")
+        elif isinstance(event, EpochDone):
+            self.figures = figures(event, self.headline)
+        elif isinstance(event, RunEnded):
+            self._draw(event.step, event.epoch, f"{self.figures}  {event.reason}")
+            self.bar.stop()
+
+    def _draw(self, step: int, epoch: int, figures: str) -> None:
+        self.looked = time.monotonic()
+        self.bar.update(
+            self.task,
+            completed=step,
+            epoch=f"epoch {min(epoch + 1, self.epochs)}/{self.epochs}",
+            figures=figures,
+            speed=f"{self.clock.speed(step):,.0f} steps/s  {self.clock.left(step)} left",
+            refresh=True,
+        )
+
+
+def figures(event: EpochDone, headline: str) -> str:
+    """The epoch's loss and, where it was validated, the headline metric."""
+    text = f"loss {event.metrics['train']['loss']:.4f}"
+    if "val" in event.metrics:
+        text += f"  val {headline} {event.metrics['val'][headline]:.4f}"
+    return text
+
+
+def duration(seconds: float) -> str:
+    """Seconds as people say them.
+
+    >>> duration(5), duration(75), duration(7500)
+    ('5 s', '1 min 15 s', '2 h 5 min')
+    """
+    seconds = round(seconds)
+    if seconds < 60:
+        return f"{seconds} s"
+    if seconds < 3600:
+        return f"{seconds // 60} min {seconds % 60} s"
+    return f"{seconds // 3600} h {seconds % 3600 // 60} min"

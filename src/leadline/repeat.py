@@ -1,0 +1,93 @@
+"""The command and the Python that repeat a run, from its config alone."""
+
+from __future__ import annotations
+
+import inspect
+import shlex
+from typing import Any
+
+from leadline.flags import shell_words
+from leadline.settings import Settings
+
+#: settings that the run resolved by measuring: pinned, so that a repetition decides alike
+_PINNED = ("threads", "compile", "precision")
+
+
+def changed_settings(config: dict[str, Any]) -> dict[str, Any]:
+    """The settings that differ from the defaults, and those that were measured."""
+    defaults = Settings().config
+    return {
+        name: value
+        for name, value in config["settings"].items()
+        if name != "device" and (name in _PINNED or value != defaults[name])
+    }
+
+
+def command(config: dict[str, Any]) -> str:
+    """The shell command that repeats a run; empty where its data or model cannot be named in a shell."""
+    recipe, model = config["data"]["recipe"], config["model"]
+    if recipe is None or model["config"] is None or config["settings"]["optimizer"] == "given":
+        return ""
+    options = dict(recipe["options"])
+    words = ["leadline train", shlex.quote(str(options.pop("path", recipe["source"])))]
+    chosen = _chosen(model)
+    taken = set(Settings().config) | set(chosen) | {"model", "folder", "likelihood"}
+    words += [shell_words(name, value, taken) for name, value in _unusual(recipe["source"], options).items()]
+    words += [f"--model {model['name']}", *(shell_words(name, value) for name, value in chosen.items())]
+    words += [f"--likelihood {config['likelihood']['name']}"] if config["likelihood"]["named"] else []
+    words += [shell_words(name, value) for name, value in changed_settings(config).items()]
+    return " ".join(word for word in words if word)
+
+
+def python(config: dict[str, Any]) -> str:
+    """The Python that repeats a run, as far as it can be named."""
+    recipe, model = config["data"]["recipe"], config["model"]
+    lines = ["import leadline as ll", ""]
+    if recipe is None:
+        lines += ["data = …  # arrays in memory: build them as before"]
+    else:
+        options = dict(recipe["options"])
+        source = options.pop("path", recipe["source"])
+        unusual = _unusual(recipe["source"], options)
+        lines += [f"data = ll.data.load({', '.join([repr(source), *(f'{k}={v!r}' for k, v in unusual.items())])})"]
+    seed = config["settings"]["seed"]
+    if model["config"] is None:
+        lines += [f"model = …  # {model['name']}, built as before"]
+    else:
+        chosen = [f"{name}={value!r}" for name, value in _chosen(model).items()]
+        lines += [
+            f'model = ll.models.build("{model["name"]}", {model["config"]["dim_input"]}, '
+            f"{model['config']['dim_output']}, seed={seed}{''.join(f', {c}' for c in chosen)})"
+        ]
+    given = {name: value for name, value in changed_settings(config).items() if value != "given"}
+    if config["likelihood"]["named"]:
+        given = {"likelihood": config["likelihood"]["name"], **given}
+    lines += [f"run = ll.fit(model, data{''.join(f', {name}={value!r}' for name, value in given.items())})"]
+    lines += ['print(run.evaluate("test"))']
+    return "\n".join(lines)
+
+
+def _chosen(model: dict[str, Any]) -> dict[str, Any]:
+    """The model's options that differ from its defaults."""
+    from leadline.models import MODELS, choices
+
+    return {
+        name: model["config"][name]
+        for name, parameter in choices(MODELS[model["name"]]).items()
+        if model["config"][name] != _plain(parameter.default)
+    }
+
+
+def _unusual(source: str, options: dict[str, Any]) -> dict[str, Any]:
+    from leadline.data import source as source_named
+
+    parameters = inspect.signature(source_named(source)).parameters
+    return {
+        name: value
+        for name, value in options.items()
+        if name not in parameters or value != _plain(parameters[name].default)
+    }
+
+
+def _plain(value: Any) -> Any:
+    return list(value) if isinstance(value, tuple) else value

@@ -1,0 +1,93 @@
+"""A run: a trained model with what it was trained on, how, and what happened."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from leadline.data.data import Data
+from leadline.doctor.finding import Finding
+from leadline.engine.evaluation import Evaluation, evaluate, outputs
+from leadline.errors import DataError
+from leadline.likelihoods import Likelihood, Prediction
+from leadline.settings import Settings
+
+
+@dataclass(eq=False)
+class Run:
+    """What `fit` returns and `load` reads back.
+
+    Args:
+        model, likelihood: with the weights of the best epoch.
+        data: as fitted.
+        settings: with everything that was measured or derived filled in.
+        history: one record an epoch.
+        findings: what the doctor said.
+        reason: finished, stopped early, interrupted, or diverged.
+        best_epoch: whose weights these are; None where nothing was validated.
+        folder: where the run is kept; None for a run in memory.
+        seconds: of training.
+    """
+
+    model: nn.Module
+    likelihood: Likelihood
+    data: Data
+    settings: Settings
+    history: list[dict[str, Any]] = field(default_factory=list)
+    findings: list[Finding] = field(default_factory=list)
+    reason: str = "finished"
+    best_epoch: int | None = None
+    folder: Path | None = None
+    seconds: float = 0.0
+
+    @property
+    def report(self) -> Path | None:
+        """The report's place, where one was written."""
+        path = self.folder / "report.html" if self.folder else None
+        return path if path is not None and path.exists() else None
+
+    def outputs(self, split: str) -> Tensor:
+        """The model's raw outputs for the rows of a split."""
+        return self._outputs(self.data[split].x)
+
+    def evaluate(self, split: str = "test") -> Evaluation:
+        """Metrics on a split, sample-weighted, each with a 95 % interval."""
+        rows = self.data[split]
+        if not len(rows):
+            raise DataError(
+                f"split {split} must have rows",
+                got="none",
+                do=f"Evaluate {' or '.join(name for name, _ in self.data.splits())}",
+            )
+        return self.score(self.outputs(split), rows.y, rows.weight)
+
+    def score(self, output: Tensor, y: Tensor, weight: Tensor | None = None) -> Evaluation:
+        """Metrics of raw outputs against y."""
+        y = y.to(output.device, output.dtype if y.is_floating_point() else None)
+        return evaluate(self.likelihood, output, y, None if weight is None else weight.to(output.device))
+
+    def predict(self, rows: Any) -> Prediction:
+        """The distribution of y for raw rows: a tensor, an array, a data frame or a list of dicts.
+
+        >>> import leadline as ll
+        >>> data = ll.data.moons(num=60)
+        >>> model = ll.models.MLP(2, (8,), 1)
+        >>> run = ll.fit(model, data, epochs=1, progress=False)
+        >>> len(run.predict([[0.0, 1.0], [1.0, 0.0]]))
+        2
+        """
+        with torch.no_grad():
+            return self.likelihood.prediction(self._outputs(self.data.inputs.read(rows)))
+
+    def _outputs(self, x: Tensor) -> Tensor:
+        parameter = next(iter(self.model.parameters()), torch.zeros(()))
+        encoded = self.data.inputs.encode(x.to(parameter.device)).to(parameter.dtype)
+        return outputs(self.model, encoded)
+
+    def __repr__(self) -> str:
+        where = f" in {self.folder}" if self.folder else ""
+        return f"Run({type(self.model).__name__} on {self.data.name}: {self.reason}{where})"

@@ -1,0 +1,516 @@
+"""fit, resume, load, replay: the engine composed with record, progress, doctor and report."""
+
+from __future__ import annotations
+
+import copy
+import platform
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import numpy
+import torch
+from torch import Tensor, nn
+
+from leadline import doctor, report
+from leadline.config import Configured
+from leadline.data import load as load_data
+from leadline.data.data import Batch, Data
+from leadline.doctor.finding import Finding
+from leadline.engine.compiled import Compiled, compiler_missing, obstacle, worth_compiling
+from leadline.engine.device import pick_device, pick_precision, pick_threads
+from leadline.engine.events import EpochDone, Event, Listener, RunEnded
+from leadline.engine.feed import Feed
+from leadline.engine.interrupts import Interrupts
+from leadline.engine.keeper import Keeper, restore
+from leadline.engine.loop import Loop, NotFinite
+from leadline.engine.record import Record
+from leadline.errors import DivergedError, RunError, UserError
+from leadline.likelihoods import LIKELIHOODS, Likelihood, likelihood_for
+from leadline.models import MODELS
+from leadline.names import lookup
+from leadline.optim import Gradient, Rule
+from leadline.progress import progress as progress_listener
+from leadline.repeat import command, python
+from leadline.run import Run
+from leadline.settings import Settings
+from leadline.version import VERSION
+
+_PROBE_ROWS = 256
+
+
+def fit(
+    model: nn.Module,
+    data: Data,
+    *,
+    likelihood: Likelihood | str | None = None,
+    rule: Rule | None = None,
+    optimizer: str | torch.optim.Optimizer | None = None,
+    schedule: str | torch.optim.lr_scheduler.LRScheduler | Callable[[int], float] | None = None,
+    folder: str | Path | None = None,
+    progress: str | bool = "auto",
+    with_report: bool = True,
+    listeners: Sequence[Listener] = (),
+    **settings: Any,
+) -> Run:
+    """Train `model` on `data`, in place, and return the run, with the weights of its best epoch.
+
+    Args:
+        likelihood: a family, its name, or None for the one that the target picks.
+        rule: how parameters move, in place of gradient descent.
+        optimizer: a name, or a torch optimizer over the model's parameters.
+        schedule: a name, a torch scheduler of that optimizer, or a function from the step to a factor.
+        folder: where to keep record, checkpoints and report; None keeps the run in memory.
+        progress: "auto", "live", "log" or "off".
+        with_report: write report.html at the end, where there is a folder.
+        listeners: called with every event of the loop.
+        settings: the fields of `leadline.settings.Settings`.
+
+    >>> import leadline as ll
+    >>> run = ll.fit(ll.models.Linear(2, 1), ll.data.blobs(classes=2, num=90), epochs=3, progress=False)
+    >>> sorted(run.evaluate("test"))
+    ['accuracy', 'nll']
+    """
+    made_by_name = isinstance(likelihood, str)
+    if likelihood is None or isinstance(likelihood, str):
+        likelihood = likelihood_for(data.target, likelihood)
+    given = dict(settings)
+    for name, value in (("optimizer", optimizer), ("schedule", schedule)):
+        if value is not None:
+            given[name] = value if isinstance(value, str) else "given"
+    asked = Settings.make(**given)
+    findings = doctor.before(model, data, likelihood)
+    refuse(findings)
+    session = _Session(
+        model,
+        data,
+        likelihood,
+        asked,
+        rule,
+        optimizer if isinstance(optimizer, torch.optim.Optimizer) else None,
+        schedule if schedule is not None and not isinstance(schedule, str) else None,
+    )
+    if folder is not None:
+        config = session.config(named=made_by_name)
+        session.keep(Record.create(folder, config))
+    return session.train(findings, progress, with_report, listeners)
+
+
+def resume(
+    folder: str | Path,
+    *,
+    model: nn.Module | None = None,
+    data: Data | None = None,
+    likelihood: Likelihood | None = None,
+    rule: Rule | None = None,
+    optimizer: torch.optim.Optimizer | None = None,
+    schedule: Any = None,
+    progress: str | bool = "auto",
+    with_report: bool = True,
+    listeners: Sequence[Listener] = (),
+) -> Run:
+    """Go on with an unfinished run: the end is bit for bit that of the uninterrupted one.
+
+    Whatever the run's record can name is rebuilt from it; a model, data, rule, optimizer or schedule that were given as
+    objects are to be given again.
+    """
+    record = Record.open(folder)
+    session = _reopen(record, model, data, likelihood, rule, optimizer, schedule)
+    extra = session.go_back(record)
+    findings = [Finding(**entry) for entry in extra["findings"]]
+    return session.train(findings, progress, with_report, listeners)
+
+
+def load(folder: str | Path, *, model: nn.Module | None = None, data: Data | None = None) -> Run:
+    """Read a run back, with the best weights so far. Trains nothing, changes nothing."""
+    record = Record.open(folder)
+    session = _reopen(record, model, data, None, None, None, None, measure=False)
+    restore(session.loop, record)
+    state = session.loop.state
+    if state.best:
+        session.use(state.best)
+    session.record = record
+    session.history = [line for line in record.lines("metrics.jsonl") if line["step"] <= state.step]
+    return session.run(
+        [Finding(**entry) for entry in record.findings()], state.ended or record.config.get("ended") or "interrupted"
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class Replay:
+    """One step of a run, computed again: which rows, which loss, which gradients."""
+
+    step: int
+    epoch: int
+    rows: list[int]
+    loss: float
+    lr: float
+    gradients: dict[str, Tensor]
+    weights: dict[str, Tensor]
+    batch: Batch
+
+    def to_dict(self) -> dict[str, Any]:
+        """The step as plain values: gradients by their norm, and by their size relative to the weights."""
+        return {
+            "step": self.step,
+            "epoch": self.epoch,
+            "rows": self.rows,
+            "loss": self.loss,
+            "lr": self.lr,
+            "gradients": {
+                name: {"norm": float(g.norm()), "over_weight": float(g.norm() / self.weights[name].norm().clamp(1e-12))}
+                for name, g in self.gradients.items()
+            },
+        }
+
+
+def replay(folder: str | Path, step: int, *, model: nn.Module | None = None, data: Data | None = None) -> Replay:
+    """Compute step number `step` (from 0) of a run again, exactly, and stop before its update.
+
+    Goes back to the nearest checkpoint before it and repeats the steps in between; the run's folder is only read.
+    """
+    record = Record.open(folder)
+    session = _reopen(record, model, data, None, None, None, None)
+    loop = session.loop
+    total = loop.settings.epochs * loop.train.steps
+    if not 0 <= step < total:
+        raise UserError(f"step must lie in 0 … {total - 1}", got=f"step {step}", do="Choose one of the run's steps")
+    if not isinstance(session.gradient, Gradient):
+        raise UserError("replay needs gradients", got=f"a run by {type(loop.rule).__name__}", do="Inspect its state")
+    restore(loop, record, at_most=step)
+    loop.state.ended = ""
+    loop.model.train()
+    with session.computing():
+        batch = loop.advance_to(step)
+        loss = session.gradient.backward(batch)
+    named = [*loop.model.named_parameters(), *((f"likelihood.{n}", p) for n, p in loop.likelihood.named_parameters())]
+    return Replay(
+        step,
+        loop.state.epoch,
+        session.data.train.row_numbers(batch.example.cpu()),
+        float(loss.detach()),
+        loop.rule.rate(step),
+        {name: p.grad.detach().clone() for name, p in named if p.grad is not None},
+        {name: p.detach().clone() for name, p in named},
+        batch,
+    )
+
+
+def refuse(findings: Sequence[Finding]) -> None:
+    """Raise the first finding that forbids a run."""
+    for finding in findings:
+        if finding.severity == "error":
+            raise UserError(
+                f"{finding.what[0].upper()}{finding.what[1:]} ({finding.where})",
+                got=finding.evidence,
+                do=finding.remedy,
+            )
+
+
+class _Session:
+    """One process's work on a run: everything is resolved and built here, once, then trained."""
+
+    def __init__(
+        self,
+        model: nn.Module,
+        data: Data,
+        likelihood: Likelihood,
+        settings: Settings,
+        rule: Rule | None = None,
+        optimizer: torch.optim.Optimizer | None = None,
+        schedule: Any = None,
+        measure: bool = True,
+    ):
+        self.device = pick_device(settings.device)
+        precision = pick_precision(settings.precision, self.device, model)
+        dtype = torch.float64 if precision == "float64" else torch.float32
+        self.data = data
+        self.model, self.likelihood = model.to(self.device, dtype), likelihood.to(self.device, dtype)
+        feed = lambda split: Feed(split, data.inputs, settings.batch, settings.seed, self.device, dtype)  # noqa: E731
+        train, val = feed(data.train), feed(data.val) if len(data.val) else None
+        settings = settings.with_(precision=precision, batch=min(settings.batch, len(train)))
+        train.batch = settings.batch
+        steps = settings.epochs * train.steps
+        self.notes: list[str] = []
+        if measure:
+            probe = lambda: _probe(self.model, self.likelihood, train)  # noqa: E731
+            settings = settings.with_(
+                threads=pick_threads(settings.threads, self.device, model, settings.batch, probe)
+            )
+        self.gradient = rule or Gradient(settings, optimizer, schedule)
+        self.gradient.bind(self.model, self.likelihood, steps)
+        self.settings = settings
+        if measure:
+            self.settings = settings.with_(compile=self._compile_choice(train, steps))
+        rule = self.gradient
+        if self.settings.compile == "on" and isinstance(rule, Gradient):
+            rule = Compiled(rule, self.device, inductor=compiler_missing(self.device) is None)
+        self.loop = Loop(self.model, self.likelihood, train, val, rule, self.settings)
+        self.watch = doctor.Watch(self.model, self.likelihood, *self._probe_rows(train))
+        self.history: list[dict[str, Any]] = []
+        self.record: Record | None = None
+        self.keeper: Keeper | None = None
+        self.seconds = 0.0
+
+    def _probe_rows(self, train: Feed) -> tuple[Tensor, Tensor, list[int]]:
+        count = min(_PROBE_ROWS, len(train))
+        return train.x[:count], train.y[:count], self.data.train.row_numbers(torch.arange(count))
+
+    def _compile_choice(self, train: Feed, steps: int) -> str:
+        """on or off; a wish that cannot be met is said, not failed."""
+        wish = self.settings.compile
+        if wish == "off":
+            return "off"
+        reason = obstacle(self.gradient, self.device)
+        if reason is None and self.device.type == "cpu":
+            reason = compiler_missing(self.device)
+        if reason is not None:
+            if wish == "on":
+                self.notes.append(f"not compiled: {reason}")
+            return "off"
+        if wish == "on":
+            return "on"
+        if self.device.type == "cuda":
+            return "on" if steps >= 1000 else "off"  # a recorded graph alone pays within seconds
+        if not worth_compiling(steps, float("inf")):
+            return "off"
+        seconds = min(_timed(lambda: _probe(self.model, self.likelihood, train)) for _ in range(5))
+        return "on" if worth_compiling(steps, seconds) else "off"
+
+    def config(self, named: bool) -> dict[str, Any]:
+        """The content of run.json."""
+        data, model = self.data, self.model
+        return {
+            "name": f"{data.name}-{type(model).__name__}",
+            "created": datetime.now(UTC).isoformat(timespec="seconds"),
+            "versions": {
+                "leadline": VERSION,
+                "python": platform.python_version(),
+                "torch": torch.__version__,
+                "numpy": numpy.__version__,
+                "platform": platform.platform(),
+            },
+            "device": torch.cuda.get_device_name(self.device) if self.device.type == "cuda" else str(self.device),
+            "data": {
+                "name": data.name,
+                "recipe": data.recipe,
+                "fingerprint": data.fingerprint,
+                "sizes": {name: len(split) for name, split in data.splits()},
+                "inputs": {"name": type(data.inputs).__name__, "config": data.inputs.config},
+                "target": data.target.config,
+            },
+            "model": {
+                "name": type(model).__name__,
+                "config": model.config if isinstance(model, Configured) and type(model) in MODELS.values() else None,
+                "parameters": sum(p.numel() for p in model.parameters()),
+            },
+            "likelihood": {
+                "name": type(self.likelihood).__name__,
+                "config": self.likelihood.config,
+                "named": named,
+            },
+            "settings": self.settings.config,
+            "rule": type(self.gradient).__name__,
+            "notes": self.notes,
+            "ended": "",
+        }
+
+    def keep(self, record: Record) -> None:
+        """Write this run to a folder from here on."""
+        self.record = record
+        self.keeper = Keeper(record, lambda: {"watch": self.watch.state(), "findings": self._found()})
+        self.keeper.loop = self.loop
+
+    def _found(self) -> list[dict[str, Any]]:
+        return [finding.to_dict() for finding in self.before]
+
+    def go_back(self, record: Record) -> dict[str, Any]:
+        """Stand where the last checkpoint of `record` left the run."""
+        extra = restore(self.loop, record)
+        self.keep(record)
+        self.history = record.cut("metrics.jsonl", self.loop.state.step)
+        self.watch.load_state(extra["watch"])
+        return extra
+
+    def use(self, tensors: dict[str, Tensor]) -> None:
+        """Put these weights into model and likelihood."""
+        from leadline.engine.state import put, weights
+
+        put(weights(self.model, self.likelihood), tensors)
+
+    def computing(self) -> _Computing:
+        return _Computing(self.settings.threads if self.device.type == "cpu" else None, self.device)
+
+    def train(
+        self, before: list[Finding], progress: str | bool, with_report: bool, listeners: Sequence[Listener]
+    ) -> Run:
+        """Fit to the end, then judge, record and report."""
+        self.before = before
+        shown = progress_listener(progress, self.likelihood.headline)
+        own: list[Listener | None] = [self._listen, self.watch, self.keeper, shown, *listeners]
+        self.loop.listeners = tuple(listener for listener in own if listener is not None)
+        start = time.monotonic()
+        with self.computing(), Interrupts(self.loop):
+            try:
+                state = self.loop.fit()
+            except NotFinite as broken:
+                self._diverged(broken)
+        self.seconds += time.monotonic() - start
+        if state.ended == "diverged":
+            losses = [line["train"]["loss"] for line in self.history]
+            self._end("diverged", [*before, *self.watch.findings])
+            raise DivergedError(
+                "the loss must not run away",
+                got=f"a mean loss of {losses[-1]:.3g} in epoch {state.epoch} after {state.first_loss:.3g} at the start",
+                do=f"Lower the learning rate (it was {self.settings.lr:g}), or clip the gradient",
+            )
+        reason = state.ended or "interrupted"
+        run = self.run([*before, *self.watch.findings], reason)
+        if state.ended:
+            evaluations = {name: run.evaluate(name) for name, _ in self.data.splits()}
+            outputs = {name: run.outputs(name) for name in evaluations}
+            run.findings += doctor.after(self.history, evaluations, self.data, self.likelihood, outputs)
+        self._end(reason, run.findings)
+        if self.record is not None and with_report and state.ended:
+            with self.record.writing():
+                report.write(facts(run, self.record.config, evaluations, outputs), self.record.folder / "report.html")
+        return run
+
+    def run(self, findings: list[Finding], reason: str) -> Run:
+        state = self.loop.state
+        if self.record is not None:
+            self.seconds = max(self.seconds, sum(line["seconds"] for line in self.record.lines("timing.jsonl")))
+        return Run(
+            self.model,
+            self.likelihood,
+            self.data,
+            self.settings,
+            self.history,
+            findings,
+            reason,
+            state.best_epoch or None,
+            self.record.folder if self.record else None,
+            self.seconds,
+        )
+
+    def _listen(self, event: Event) -> None:
+        if isinstance(event, EpochDone):
+            self.history.append({"epoch": event.epoch, "step": event.step, "lr": event.lr, **event.metrics})
+
+    def _end(self, reason: str, findings: list[Finding]) -> None:
+        if self.record is not None:
+            self.record.write_findings([finding.to_dict() for finding in findings])
+            self.record.update(ended=reason)
+
+    def _diverged(self, broken: NotFinite) -> None:
+        """Say which value broke, where and by which rows; the weights are those before that step."""
+        batch, loop = broken.batch, self.loop
+        rows = self.data.train.row_numbers(batch.example.cpu())
+        finding = doctor.locate(self.model, self.likelihood, batch.x, batch.y, batch.weight, rows, broken.step)
+        for listener in loop.listeners:
+            if listener not in (self.keeper, self.watch):
+                listener(RunEnded(loop.state.epoch, broken.step, "diverged"))
+        self._end("diverged", [*self.before, *self.watch.findings, finding])
+        raise DivergedError(
+            f"{finding.what[0].upper()}{finding.what[1:]} ({finding.where})", got=finding.evidence, do=finding.remedy
+        ) from None
+
+
+class _Computing:
+    """The run's thread count and torch generators, put back afterwards as the caller had them."""
+
+    def __init__(self, threads: int | None, device: torch.device):
+        self.threads = threads
+        self.rng = torch.random.fork_rng(devices=[device] if device.type == "cuda" else [])
+
+    def __enter__(self) -> None:
+        self.before = torch.get_num_threads()
+        self.rng.__enter__()
+        if self.threads is not None:
+            torch.set_num_threads(self.threads)
+
+    def __exit__(self, *error: Any) -> None:
+        torch.set_num_threads(self.before)
+        self.rng.__exit__(*error)
+
+
+def facts(run: Run, config: dict[str, Any], evaluations: dict[str, Any], outputs: dict[str, Tensor]) -> report.Facts:
+    """Everything that the report of a run tells."""
+    return report.Facts(
+        title=f"{type(run.model).__name__} on {run.data.name}",
+        config=config,
+        data=run.data,
+        likelihood=run.likelihood,
+        history=run.history,
+        best_epoch=run.best_epoch,
+        evaluations=evaluations,
+        outputs=outputs,
+        findings=run.findings,
+        command=command(config),
+        python=python(config),
+        seconds=run.seconds,
+        account=str(run.data.account),
+    )
+
+
+def _reopen(
+    record: Record,
+    model: nn.Module | None,
+    data: Data | None,
+    likelihood: Likelihood | None,
+    rule: Rule | None,
+    optimizer: torch.optim.Optimizer | None,
+    schedule: Any,
+    measure: bool = True,
+) -> _Session:
+    """Rebuild a run's parts from its config, with those that the caller holds."""
+    config = record.config
+    if data is None:
+        if config["data"]["recipe"] is None:
+            raise RunError(
+                "a run on arrays in memory needs its data again", got="none", do="Pass data=… as it was to fit"
+            )
+        data = load_data(config["data"]["recipe"])
+    if data.fingerprint != config["data"]["fingerprint"]:
+        raise RunError(
+            "the data must be those that the run began with",
+            got=f"{data.name} with fingerprint {data.fingerprint[:12]} instead of {config['data']['fingerprint'][:12]}",
+            do="Restore the data's file as it was, or train anew",
+        )
+    if model is None:
+        if config["model"]["config"] is None:
+            raise RunError(
+                "a run of a model of your own needs the model again",
+                got=f"no {config['model']['name']}",
+                do="Pass model=… built as it was for fit",
+            )
+        model = lookup(config["model"]["name"], MODELS, "model")(**config["model"]["config"])
+    if likelihood is None:
+        family = lookup(config["likelihood"]["name"], LIKELIHOODS, "likelihood")
+        likelihood = family(**config["likelihood"]["config"])
+    settings = Settings.make(**config["settings"])
+    for name, value in (("optimizer", optimizer), ("schedule", schedule)):
+        if getattr(settings, name) == "given" and value is None and measure:
+            raise RunError(f"a run with an {name} of your own needs it again", got="none", do=f"Pass {name}=…")
+    if config["rule"] != "Gradient" and rule is None and measure:
+        raise RunError(f"a run by {config['rule']} needs its rule again", got="none", do="Pass rule=…")
+    if not measure:
+        settings = settings.with_(optimizer="sgd" if settings.optimizer == "given" else settings.optimizer)
+    return _Session(model, data, likelihood, settings, rule, optimizer, schedule, measure)
+
+
+def _probe(model: nn.Module, likelihood: Likelihood, train: Feed) -> None:
+    """One forward and backward pass on copies, for timing."""
+    twin, head = copy.deepcopy(model), copy.deepcopy(likelihood)
+    head.loss(twin(train.x[: train.batch]), train.y[: train.batch]).mean().backward()
+
+
+def _timed(work: Callable[[], Any]) -> float:
+    start = time.perf_counter()
+    work()
+    return time.perf_counter() - start
+
+

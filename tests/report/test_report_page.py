@@ -1,0 +1,338 @@
+"""The page stands alone, obeys nothing that a user wrote, says the numbers it was given, and never fails to appear."""
+
+import re
+import subprocess
+import sys
+from dataclasses import replace
+from html.parser import HTMLParser
+
+import pytest
+import torch
+from trained_runs import class_data, real_data, split_up, train
+
+from leadline.data.columns import Column, TableInputs
+from leadline.data.data import Data, Split
+from leadline.data.target import KINDS, Target
+from leadline.doctor.finding import Finding
+from leadline.engine.evaluation import evaluate
+from leadline.errors import UserError
+from leadline.likelihoods import LIKELIHOODS, Bernoulli, Categorical, Likelihood, Normal, Prediction, likelihood_for
+from leadline.report.page import page
+
+VOID = {"meta", "link", "img", "br", "hr", "input"}
+EVIL = '<script>alert("x")</script><img src=x onerror=alert(1)> & $a_b$ {0}'
+
+
+class Reader(HTMLParser):
+    """Tags with their attributes, visible text, and a complaint at each tag that does not close."""
+
+    def __init__(self, html):
+        super().__init__()
+        self.tags, self.words, self.open, self.unclosed, self.skip = [], [], [], [], 0
+        self.feed(html)
+        self.text = re.sub(r"\s+", " ", " ".join(self.words))
+
+    def handle_starttag(self, tag, attributes):
+        self.tags.append((tag, dict(attributes)))
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag, attributes):
+        self.tags.append((tag, dict(attributes)))
+
+    def handle_endtag(self, tag):
+        if not self.open or self.open.pop() != tag:
+            self.unclosed.append(tag)
+
+    def handle_data(self, text):
+        if not {"style", "script"} & set(self.open[-1:]):
+            self.words.append(text)
+
+    @property
+    def sections(self):
+        return [attributes["id"] for tag, attributes in self.tags if tag == "section"]
+
+
+def read(facts):
+    reader = Reader(page(facts).html)
+    assert not reader.unclosed and not reader.open
+    return reader
+
+
+@pytest.fixture(scope="module")
+def classes():
+    return train(class_data())
+
+
+@pytest.fixture(scope="module")
+def real():
+    return train(real_data(), Normal.for_target(real_data().target, variance="input"))
+
+
+@pytest.mark.parametrize("name", ["classes", "real"])
+def test_nothing_is_fetched(name, request):
+    html = page(request.getfixturevalue(name)).html
+    assert "http://" not in html and "https://" not in html and "@import" not in html and "//cdn" not in html
+    for tag, attributes in Reader(html).tags:
+        for key in ("src", "href", "xlink:href", "srcset", "data", "action"):
+            assert attributes.get(key, "#").startswith(("#", "data:")), (tag, attributes)
+    assert all(target.startswith("#") for target in re.findall(r"url\(([^)]*)", html))
+    assert "default-src 'none'" in html
+
+
+def test_ids_are_unique(classes):
+    ids = [attributes["id"] for _, attributes in read(classes).tags if "id" in attributes]
+    assert len(ids) == len(set(ids)) > 20
+
+
+def test_references_inside_figures_resolve(real):
+    html = page(real).html
+    ids = set(re.findall(r'\sid="([^"]*)"', html))
+    asked = set(re.findall(r'(?:href="#|url\(#)([^")]*)', html))
+    assert len(asked) > 5 and asked <= ids
+
+
+def test_headline_tells_the_numbers_of_the_test_split(classes):
+    test, text = classes.evaluations["test"], read(classes).text
+    low, high = (min(max(end, 0), 1) for end in test.interval("accuracy"))
+    assert f"{100 * test['accuracy']:.1f} %" in text
+    assert f"95 % interval {100 * low:.1f} to {100 * high:.1f} %" in text
+    assert f"{test['nll']:.4f}" in text or f"{test['nll']:.3f}" in text
+    for told in ("MLP on shapes", "276 parameters", "train 200 · val 50 · test 60", "best 4", "calm-otter"):
+        assert told in text, told
+
+
+def test_sections_of_classes(classes):
+    reader = read(classes)
+    assert reader.sections == ["metrics", "learning", "results", "doctor", "data", "repeat", "config"]
+    assert sorted(page(classes).figures) == ["confusion", "learning", "reliability"]
+    for told in ("Class by class", "Commonest mistakes", "Worst mistakes", "Nothing found.", "class-3"):
+        assert told in reader.text
+    assert classes.command in reader.text and "ll.fit(model, data)" in reader.text
+
+
+def test_sections_of_real(real):
+    assert sorted(page(real).figures) == ["coverage", "learning", "predicted", "residuals"]
+    text = read(real).text
+    assert "90 % interval" in text and "speed" in text and "Class by class" not in text
+    assert "always answering the training mean" in text
+
+
+def test_what_is_not_there_is_left_out(classes):
+    bare = replace(
+        classes, history=[], evaluations={}, outputs={}, config={}, command="", python="", account="", best_epoch=None
+    )
+    assert read(bare).sections == ["doctor"]
+    assert page(bare).figures == {}
+
+
+def test_worst_mistakes_are_the_rows_of_highest_loss(classes):
+    output, split = classes.outputs["test"], classes.data.test
+    order = classes.likelihood.loss(output, split.y).argsort(descending=True)[:8]
+    rows = re.findall(r"<tr><td>(\d{4})</td>", page(classes).html)
+    assert [int(row) for row in rows] == split.rows[order].tolist()
+
+
+def test_a_nameless_row_is_a_line_and_a_named_one_its_values(classes, real):
+    assert page(classes).html.count("<polyline") == 8
+    html = page(real).html
+    assert "<polyline" not in html and html.count("speed&nbsp;<b>") == 8
+
+
+def test_a_row_of_a_table_is_told_as_its_source_wrote_it():
+    data = class_data(num_classes=2, dim=5)
+    columns = (
+        Column("colour", "category", levels=("blue", "<red>")),
+        Column("smokes", "flag"),
+        Column("since", "date"),
+        Column("weight", "number"),
+        Column("age", "number"),
+    )
+    x = torch.tensor([1.0, 0.0, 20089.0, float("nan"), 41.5]).repeat(60, 1)
+    facts = train(data)
+    table = data.with_(test=Split(x, data.test.y, rows=data.test.rows), inputs=TableInputs(columns))
+    html = page(replace(facts, data=table)).html
+    assert "colour&nbsp;<b>&lt;red&gt;</b>" in html and "smokes&nbsp;<b>no</b>" in html
+    assert "since&nbsp;<b>2025-01-01</b>" in html and "weight&nbsp;<b>missing</b>" in html
+    assert "age&nbsp;<b>41.50</b>" in html
+
+
+def test_images_are_shown_as_images():
+    data = class_data(dim=36)
+    facts = train(data)
+    for shape, shown in (((6, 6), 8), ((1, 6, 6), 8), ((4, 3, 3), 0)):
+        pictures = data.with_(test=Split(data.test.x.reshape(-1, *shape), data.test.y))
+        assert page(replace(facts, data=pictures)).html.count("data:image/png") == shown + 1  # and the matrix
+
+
+def test_no_word_of_a_user_is_obeyed():
+    names = [EVIL.format(k) for k in range(4)]
+    finding = Finding("code", "warning", EVIL, EVIL, EVIL, EVIL)
+    facts = train(class_data(classes=names, dim=3, names=names[:3]))
+    facts = replace(
+        facts,
+        title=EVIL,
+        config={**facts.config, EVIL: {EVIL: [EVIL, {EVIL: EVIL}]}, "device": EVIL, "name": EVIL, "ended": EVIL},
+        findings=[finding, replace(finding, severity=EVIL)],
+        command=EVIL,
+        python=EVIL,
+        account=EVIL,
+    )
+    reader = read(facts)
+    assert [tag for tag, _ in reader.tags].count("script") == 1
+    assert not any(key.startswith("on") for _, attributes in reader.tags for key in attributes)
+    assert not any(attributes.get("src") == "x" for _, attributes in reader.tags)
+    assert reader.text.count('alert("x")') > 30  # all of it is there to read
+    real = real_data()
+    evil = real.with_(target=replace(real.target, name=EVIL))
+    assert [tag for tag, _ in read(train(evil)).tags].count("script") == 1
+
+
+@pytest.mark.parametrize(
+    "name", ["漢字 and 🦦", "a\nb\tc\x00", "\ud800", "", " ", "x" * 500, "$\\frac{1}{0}$", "--> ]]>"]
+)
+def test_odd_names(name):
+    data = class_data(num_classes=3, classes=(name, "b", "c"))
+    page(train(data)).html.encode("utf-8")
+    real = real_data()
+    page(train(real.with_(target=replace(real.target, name=name)))).html.encode("utf-8")
+
+
+def test_findings_are_told_worst_first(classes):
+    note = Finding("n", "note", "few rows", "class 7", "3 of 900", "Collect more")
+    error = Finding("e", "error", "labels are shuffled", "split test", "accuracy 0.1", "Check the file")
+    reader = read(replace(classes, findings=[note, error]))
+    assert "Nothing found" not in reader.text
+    assert reader.text.index("Labels are shuffled") < reader.text.index("Few rows")
+    assert "1 error" in reader.text and "1 note" in reader.text and "Collect more" in reader.text
+
+
+@pytest.mark.parametrize(
+    "facts",
+    [
+        pytest.param(lambda: train(class_data(sizes=(200, 0, 60))), id="no val"),
+        pytest.param(lambda: train(class_data(sizes=(200, 50, 5))), id="five rows"),
+        pytest.param(lambda: train(class_data(sizes=(200, 50, 1))), id="one row"),
+        pytest.param(lambda: train(real_data(sizes=(200, 50, 1))), id="one real row"),
+        pytest.param(lambda: train(class_data(sizes=(200, 0, 0))), id="train alone"),
+        pytest.param(lambda: train(class_data(), epochs=1), id="one epoch"),
+        pytest.param(lambda: train(real_data(sizes=(200, 0, 5)), epochs=1), id="real, one epoch, no val"),
+        pytest.param(lambda: train(class_data(num_classes=2)), id="binary"),
+        pytest.param(lambda: train(class_data(num_classes=13)), id="13 classes"),
+        pytest.param(lambda: train(class_data(num_classes=100, sizes=(400, 50, 300))), id="100 classes"),
+        pytest.param(lambda: train(real_data(dim=3)), id="3 outputs"),
+        pytest.param(lambda: train(real_data(dim=6)), id="6 outputs"),
+    ],
+)
+def test_shapes_of_runs(facts):
+    facts = facts()
+    reader = read(facts)
+    assert "results" in reader.sections and "learning" in reader.sections
+    few = facts.evaluations[facts.split].count < 30
+    assert ("read this figure as a hint" in reader.text) == few
+
+
+def test_the_best_split_there_is():
+    assert "on the val split" in read(train(class_data(sizes=(200, 50, 0)))).text
+    assert "the rows it was trained on" in read(train(class_data(sizes=(200, 0, 0)))).text
+
+
+@pytest.mark.parametrize("data", [class_data(), class_data(num_classes=2), real_data(), real_data(dim=2)])
+@pytest.mark.parametrize("rows", [slice(0, 3), slice(None)])
+def test_a_run_that_diverged_has_a_page(data, rows):
+    facts = train(data)
+    output = facts.outputs["test"].clone()
+    output[rows] = float("nan")
+    history = [*facts.history, {"epoch": 5, "step": 5, "lr": None, "train": {"loss": float("nan")}, "val": None}]
+    evaluations = {**facts.evaluations, "test": evaluate(facts.likelihood, output, data.test.y)}
+    assert (
+        "results" in read(replace(facts, outputs={"test": output}, evaluations=evaluations, history=history)).sections
+    )
+
+
+def test_low_precision_outputs(classes):
+    half = replace(classes, outputs={name: output.bfloat16() for name, output in classes.outputs.items()})
+    assert "Worst mistakes" in read(half).text
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("name", LIKELIHOODS)
+def test_every_registered_likelihood(name, kind):
+    """On each kind of target that it takes: y is drawn from the likelihood itself."""
+    target = Target(kind, classes={"binary": ("no", "yes"), "classes": ("a", "b", "c")}.get(kind, ()))
+    try:
+        likelihood = likelihood_for(target, name)
+        draw = torch.Generator().manual_seed(0)
+        output = torch.randn(90, likelihood.dim_output, generator=draw)
+        with torch.no_grad():
+            y = likelihood.prediction(output).sample(1, seed=0)[0]
+        y = y.long() if target.discrete else y
+        likelihood.check(y)
+        evaluation = evaluate(likelihood, output[60:], y[60:])
+    except UserError:
+        pytest.skip(f"{name} does not take {kind}")
+    data = Data(*split_up(torch.randn(90, 3, generator=draw), y, (50, 10, 30)), target)
+    facts = train(real_data(), data=data, likelihood=likelihood)
+    facts = replace(facts, outputs={"test": output[60:].detach()}, evaluations={"test": evaluation})
+    assert "Worst mistakes" in read(facts).text
+
+
+class Surprise(Likelihood):
+    """A family that the page has never heard of, which knows no interval and not even a mean."""
+
+    dim_output = 1
+
+    def distribution(self, output):
+        return torch.distributions.Cauchy(output.squeeze(-1), 1.0)
+
+    def loss(self, output, y):
+        return -self.distribution(output).log_prob(y)
+
+    def measures(self, output, y):
+        return {"nll": self.loss(output, y), "strange": y.abs()}
+
+    def prediction(self, output):
+        return SurprisePrediction(self.distribution(output))
+
+    def check(self, y):
+        pass
+
+
+class SurprisePrediction(Prediction):
+    @property
+    def mean(self):
+        raise NotImplementedError
+
+    @property
+    def mode(self):
+        return self.distribution.loc
+
+    def quantile(self, q):
+        raise NotImplementedError
+
+
+def test_a_likelihood_that_nobody_foresaw():
+    facts = train(real_data(), Surprise())
+    assert "losses" in page(facts).figures
+    assert "strange" in read(facts).text and "Worst mistakes" in read(facts).text
+
+
+def test_registered_families_have_a_section_of_their_own():
+    for likelihood, data in ((Categorical(4), class_data()), (Bernoulli(), class_data(2)), (Normal(), real_data())):
+        assert "losses" not in page(train(data, likelihood)).figures
+
+
+def test_the_page_stays_small():
+    facts = train(real_data(dim=4, sizes=(200, 50, 20000)))
+    finished = page(facts)
+    assert len(finished.html.encode()) < 1_000_000
+    assert "225 of 20 000 rows are drawn" in Reader(finished.html).text
+
+
+def test_the_same_facts_give_the_same_page(classes):
+    assert page(classes).html == page(classes).html
+
+
+def test_import_is_cheap():
+    code = "import leadline.report, sys; sys.exit('matplotlib' in sys.modules or 'polars' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code]).returncode == 0
