@@ -51,7 +51,6 @@ def leadline_seconds(epochs: int, compile: str) -> float:
             schedule="constant",
             warmup=0.0,
             device="cuda",
-            precision="float32",
             compile=compile,
             progress=False,
         )

@@ -67,6 +67,10 @@ def main() -> None:
     if "import" in parts:
         results["import"] = import_seconds(7)
         print_import(results["import"])
+    busy = ", ".join(f"{load:.1f}" for load in os.getloadavg())
+    print(
+        f"\nLoad of this machine over the last 1, 5 and 15 minutes: {busy} on {os.cpu_count()} cores, this run included"
+    )
     if options.json:
         options.json.write_text(json.dumps(results, indent=1))
 

@@ -12,7 +12,9 @@ Importing this needs torch, numpy and safetensors; everything else is imported w
 from leadline import data, doctor, likelihoods, models, optim, settings
 from leadline.run import Run
 from leadline.verbs import Replay, fit, load, replay, resume
-from leadline.version import VERSION as __version__
+from leadline.version import VERSION
+
+__version__ = VERSION
 
 __all__ = [
     "Replay",

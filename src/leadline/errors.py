@@ -17,7 +17,7 @@ class UserError(ValueError):
 
     def __init__(self, must: str, *, got: str, do: str):
         self.must, self.got, self.do = must, got, do
-        super().__init__(f"{must}. Got {got}. {do}.")
+        super().__init__(f"{must}. Got {got}. {do}" + ("" if do.endswith(("?", ".")) else "."))
 
 
 class UnknownName(UserError):

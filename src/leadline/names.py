@@ -35,6 +35,4 @@ def lookup(name: str, table: Mapping[str, T], kind: str) -> T:
     for known, entry in table.items():
         if known.lower() == str(name).lower():
             return entry
-    raise UnknownName(
-        f"{kind} must be a known name", got=f"{kind} {name!r}", do=suggest(str(name), table).rstrip(".")
-    )
+    raise UnknownName(f"{kind} must be a known name", got=f"{kind} {name!r}", do=suggest(str(name), table).rstrip("."))

@@ -1,4 +1,4 @@
-"""What a run looks like while it runs: a live line in a terminal, a plain log elsewhere. Costs a look a tenth of a second."""
+"""What a run looks like while it runs: a live line in a terminal, a plain log elsewhere; ten looks a second at most."""
 
 from __future__ import annotations
 

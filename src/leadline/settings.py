@@ -45,7 +45,8 @@ class Settings:
     seed: int = 0
     """of first weights, order and noise"""
     precision: str = "auto"
-    """float32, float64, bf16 (mixed), or auto: bf16 on a GPU for models above a million weights, else float32"""
+    """float32, float64, tf32 (matrix products in 10 bits), bf16 (mixed), or auto: float32 on a CPU; on a GPU bf16 for
+    models above a million weights, else tf32"""
     device: str = "auto"
     """cpu, cuda, mps, or auto"""
     threads: int | None = None
@@ -78,7 +79,9 @@ class Settings:
         for name, legal in CHOICES.items():
             value = getattr(self, name)
             if value not in legal:
-                raise UnknownName(f"{name} must be a known word", got=f"{name}={value!r}", do=suggest(str(value), legal))
+                raise UnknownName(
+                    f"{name} must be a known word", got=f"{name}={value!r}", do=suggest(str(value), legal)
+                )
 
     @classmethod
     def make(cls, **given: Any) -> Settings:
@@ -100,6 +103,6 @@ class Settings:
 CHOICES: dict[str, tuple[str, ...]] = {
     "optimizer": ("sgd", "nesterov", "adam", "adamw", "rmsprop", "adagrad", "nadam", "radam", "lbfgs", "given"),
     "schedule": ("constant", "cosine", "linear", "step", "given"),
-    "precision": ("auto", "float32", "float64", "bf16"),
+    "precision": ("auto", "float32", "float64", "tf32", "bf16"),
     "compile": ("auto", "on", "off"),
 }

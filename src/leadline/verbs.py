@@ -29,6 +29,7 @@ from leadline.engine.keeper import Keeper, restore
 from leadline.engine.loop import Loop, NotFinite
 from leadline.engine.record import Record
 from leadline.errors import DivergedError, RunError, UserError
+from leadline.layers.noise import draws_noise
 from leadline.likelihoods import LIKELIHOODS, Likelihood, likelihood_for
 from leadline.models import MODELS
 from leadline.names import lookup
@@ -229,7 +230,8 @@ class _Session:
         dtype = torch.float64 if precision == "float64" else torch.float32
         self.data = data
         self.model, self.likelihood = model.to(self.device, dtype), likelihood.to(self.device, dtype)
-        feed = lambda split: Feed(split, data.inputs, settings.batch, settings.seed, self.device, dtype)  # noqa: E731
+        keyed = draws_noise(model)
+        feed = lambda split: Feed(split, data.inputs, settings.batch, settings.seed, self.device, dtype, keyed)  # noqa: E731
         train, val = feed(data.train), feed(data.val) if len(data.val) else None
         settings = settings.with_(precision=precision, batch=min(settings.batch, len(train)))
         train.batch = settings.batch
@@ -237,9 +239,7 @@ class _Session:
         self.notes: list[str] = []
         if measure:
             probe = lambda: _probe(self.model, self.likelihood, train)  # noqa: E731
-            settings = settings.with_(
-                threads=pick_threads(settings.threads, self.device, model, settings.batch, probe)
-            )
+            settings = settings.with_(threads=pick_threads(settings.threads, self.device, model, settings.batch, probe))
         self.gradient = rule or Gradient(settings, optimizer, schedule)
         self.gradient.bind(self.model, self.likelihood, steps)
         self.settings = settings
@@ -247,7 +247,7 @@ class _Session:
             self.settings = settings.with_(compile=self._compile_choice(train, steps))
         rule = self.gradient
         if self.settings.compile == "on" and isinstance(rule, Gradient):
-            rule = Compiled(rule, self.device, inductor=compiler_missing(self.device) is None)
+            rule = Compiled(rule, self.device, train.full, inductor=compiler_missing(self.device) is None)
         self.loop = Loop(self.model, self.likelihood, train, val, rule, self.settings)
         self.watch = doctor.Watch(self.model, self.likelihood, *self._probe_rows(train))
         self.history: list[dict[str, Any]] = []
@@ -342,7 +342,7 @@ class _Session:
         put(weights(self.model, self.likelihood), tensors)
 
     def computing(self) -> _Computing:
-        return _Computing(self.settings.threads if self.device.type == "cpu" else None, self.device)
+        return _Computing(self.settings, self.device)
 
     def train(
         self, before: list[Finding], progress: str | bool, with_report: bool, listeners: Sequence[Listener]
@@ -420,20 +420,23 @@ class _Session:
 
 
 class _Computing:
-    """The run's thread count and torch generators, put back afterwards as the caller had them."""
+    """The run's thread count, matrix precision and generators; put back afterwards as the caller had them."""
 
-    def __init__(self, threads: int | None, device: torch.device):
-        self.threads = threads
+    def __init__(self, settings: Settings, device: torch.device):
+        self.threads = settings.threads if device.type == "cpu" else None
+        self.tf32 = settings.precision == "tf32"
         self.rng = torch.random.fork_rng(devices=[device] if device.type == "cuda" else [])
 
     def __enter__(self) -> None:
-        self.before = torch.get_num_threads()
+        self.before = torch.get_num_threads(), torch.get_float32_matmul_precision()
         self.rng.__enter__()
         if self.threads is not None:
             torch.set_num_threads(self.threads)
+        torch.set_float32_matmul_precision("high" if self.tf32 else "highest")
 
     def __exit__(self, *error: Any) -> None:
-        torch.set_num_threads(self.before)
+        torch.set_num_threads(self.before[0])
+        torch.set_float32_matmul_precision(self.before[1])
         self.rng.__exit__(*error)
 
 
@@ -512,5 +515,3 @@ def _timed(work: Callable[[], Any]) -> float:
     start = time.perf_counter()
     work()
     return time.perf_counter() - start
-
-

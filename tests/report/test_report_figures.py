@@ -92,4 +92,4 @@ def test_text_can_be_read_on_a_card(name, scheme):
         return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
 
     dark, light = sorted(luminance(COLOURS[key][scheme]) for key in (name, "card"))
-    assert (light + 0.05) / (dark + 0.05) >= (4.0 if name == "val" else 4.5)
+    assert (light + 0.05) / (dark + 0.05) >= 4.5

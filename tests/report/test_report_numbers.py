@@ -54,6 +54,11 @@ def test_calibrated_answers_have_no_calibration_error():
     assert reliability(p, draw.uniform(0, 1, len(p)) < p**2).ece == pytest.approx(1 / 6, abs=0.01)  # mean of p - p²
 
 
+def test_too_sure_and_too_unsure_do_not_cancel():
+    p, hit = np.repeat([0.25, 0.75], 100), np.tile([0, 1], 100)
+    assert reliability(p, hit).ece == pytest.approx(0.25)
+
+
 def test_reliability_counts_every_row_once():
     bins = reliability(np.array([0.0, 0.05, 0.1, 0.999, 1.0, np.nan]), np.array([0, 0, 1, 1, 1, 1]))
     assert bins.rows.tolist() == [2, 1, 2] and bins.left.tolist() == [0.0, 0.1, 0.9]
@@ -66,14 +71,12 @@ def test_wilson_interval_of_none_in_ten():
 
 
 def test_intervals_of_the_true_distribution_cover_as_they_say():
-    data = real_data(sizes=(10, 0, 20000))
     likelihood = Normal(variance="fixed", sigma=2.0)
     draw = torch.Generator().manual_seed(0)
     output = torch.randn(20000, 1, generator=draw)
     y = output[:, 0] + 2 * torch.randn(20000, generator=draw)
     answers = Answers(y.double().numpy(), likelihood.prediction(output), np.zeros(20000))
     np.testing.assert_allclose(coverage(answers)[:, 0], LEVELS, atol=0.015)
-    assert len(data.test) == len(y)
 
 
 def test_classes_have_no_coverage():

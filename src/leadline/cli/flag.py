@@ -3,13 +3,16 @@
     def table(path, target, drop: Sequence[str] = (), val: float = 0.15)      →      --target, --drop, --val
 
 A flag's words are read by its annotation: a sequence takes several (`--hidden 100 100`, or `100,100`), a truth value is
-`--residual` or `--no-residual`, and an option that may be None takes the word none.
+`--residual` or `--no-residual`. The word none stands for None, or for a list of no numbers.
 """
 
 from __future__ import annotations
 
+import ast
 import inspect
+import itertools
 import re
+import textwrap
 import types
 import typing
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -79,13 +82,13 @@ def kind_of(annotation: Any, default: Any = None) -> Kind:
 @dataclass(frozen=True)
 class Flag:
     """Args:
-        option: the name in Python.
-        kind: what its words become.
-        owner: whose option it is: "verb", "setting", "model" or "data".
-        help: a few words, shown by --help.
-        default: shown by --help; None shows nothing.
-        name: the flag as typed; made from `option` where it is not given.
-        group: the heading under which --help shows it.
+    option: the name in Python.
+    kind: what its words become.
+    owner: whose option it is: "verb", "setting", "model" or "data".
+    help: a few words, shown by --help.
+    default: shown by --help; None shows nothing.
+    name: the flag as typed; made from `option` where it is not given.
+    group: the heading under which --help shows it.
     """
 
     option: str
@@ -110,6 +113,8 @@ class Flag:
             raise UserError(f"{self.name} must be followed by {self.kind}", got="nothing", do=self._example())
         if self.kind.optional and [word.lower() for word in words] == ["none"]:
             return None
+        if self.kind.many and self.kind.scalars != (str,) and words == ["none"]:
+            return ()
         if not self.kind.many:
             return self._scalar(words[0])
         if self.kind.named:
@@ -156,8 +161,8 @@ def shown(value: Any) -> str:
 
 
 def flags_of(
-    function: Callable[..., Any], owner: str, *, group: str, skip: Iterable[str] = (), taken: set[str] = frozenset()
-) -> list[Flag]:  # type: ignore[assignment]
+    function: Callable[..., Any], owner: str, *, group: str, skip: Iterable[str] = (), taken: Iterable[str] = ()
+) -> list[Flag]:
     """A flag for each argument of a function or class, with what its docstring says of it."""
     docs = argument_docs(inspect.getdoc(function) or "")
     return [
@@ -167,7 +172,7 @@ def flags_of(
             owner,
             docs.get(name, ""),
             None if parameter.default is parameter.empty else parameter.default,
-            flag_name(name, taken),
+            flag_name(name, set(taken)),
             group,
         )
         for name, parameter in _signature(function).parameters.items()
@@ -179,8 +184,8 @@ def _signature(function: Callable[..., Any]) -> inspect.Signature:
     """With annotations resolved where they can be: a decorated function carries those of the one inside."""
     try:
         signature = inspect.signature(function)
-        hints = typing.get_type_hints(function.__init__ if isinstance(function, type) else function)
-    except (NameError, TypeError):
+        hints = typing.get_type_hints(vars(function)["__init__"] if isinstance(function, type) else function)
+    except (NameError, TypeError, KeyError):
         return inspect.signature(function)
     parameters = [p.replace(annotation=hints.get(p.name, p.empty)) for p in signature.parameters.values()]
     return signature.replace(parameters=parameters)
@@ -194,27 +199,23 @@ def argument_docs(docstring: str) -> dict[str, str]:
     """
     found: dict[str, str] = {}
     names: list[str] = []
-    _, _, after = docstring.partition("Args:\n")
-    lines = inspect.cleandoc(after).splitlines() if after else []
-    for line in lines:
+    block = docstring.partition("Args:\n")[2].split("\n\n")[0]
+    for line in textwrap.dedent(block).splitlines():
         match = re.match(r"(\w+(?:, \w+)*): (.*)", line)
         if match:
             names = match[1].split(", ")
             found.update(dict.fromkeys(names, match[2]))
-        elif line.startswith(" ") and names:
+        else:
             found.update({name: f"{found[name]} {line.strip()}" for name in names})
-        elif names:
-            break
     return {name: text.strip().rstrip(".").replace("`", "") for name, text in found.items()}
 
 
 def field_docs(cls: type) -> dict[str, str]:
     """The string after each field of a dataclass."""
-    import ast
-
     body = ast.parse(inspect.cleandoc(inspect.getsource(cls))).body[0].body  # type: ignore[attr-defined]
     return {
-        field.target.id: text.value.value
-        for field, text in zip(body, body[1:])
-        if isinstance(field, ast.AnnAssign) and isinstance(text, ast.Expr) and isinstance(text.value, ast.Constant)
+        field.target.id: str(text.value.value)
+        for field, text in itertools.pairwise(body)
+        if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name)
+        if isinstance(text, ast.Expr) and isinstance(text.value, ast.Constant)
     }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import shutil
+import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -18,6 +19,7 @@ EVERYWHERE = (
     Flag("help", help="show this", group="everywhere"),
 )
 _BARE = {flag.name for flag in EVERYWHERE}
+_HELP_AT = 26
 
 
 @dataclass(frozen=True)
@@ -55,18 +57,15 @@ def parse(verb: str, argv: Sequence[str], flags: Sequence[Flag]) -> Line:
     return Line(tuple(word for word in words if word != "--"), values)
 
 
-def _add(parser: argparse._ActionsContainer, flag: Flag, dest: str, **more: Any) -> None:
+def _add(parser: argparse._ActionsContainer, flag: Flag, dest: str) -> None:
     """As text: a flag reads its own words, so that its messages are ours."""
+    more: dict[str, Any] = {"dest": dest, "default": argparse.SUPPRESS}
     if flag.kind.switch:
-        parser.add_argument(
-            flag.name, action=argparse.BooleanOptionalAction, dest=dest, default=argparse.SUPPRESS, **more
-        )
+        parser.add_argument(flag.name, action=argparse.BooleanOptionalAction, **more)
     elif flag.kind.many:
-        parser.add_argument(flag.name, action="extend", nargs="*", dest=dest, default=argparse.SUPPRESS, **more)
+        parser.add_argument(flag.name, action="extend", nargs="*", **more)
     else:
-        parser.add_argument(
-            flag.name, action=_OneWord, nargs="?", dest=dest, default=argparse.SUPPRESS, **more
-        )
+        parser.add_argument(flag.name, action=_OneWord, nargs="?", **more)
 
 
 class _OneWord(argparse.Action):
@@ -152,23 +151,30 @@ def first_word(argv: Sequence[str], flags: Sequence[Flag]) -> str | None:
 def help_text(usage: str, summary: str, examples: Sequence[str], flags: Sequence[Flag], more: str = "") -> str:
     """The page that --help shows: usage, what the verb does, examples, flags by group."""
     width = max(40, min(shutil.get_terminal_size((80, 24)).columns, 100))
-    style = lambda prog: argparse.HelpFormatter(prog, max_help_position=28, width=width)  # noqa: E731
-    parser = argparse.ArgumentParser(usage=argparse.SUPPRESS, add_help=False, formatter_class=style)
-    groups: dict[str, argparse._ArgumentGroup] = {}
-    for place, flag in enumerate((*flags, *EVERYWHERE)):
-        group = groups.setdefault(flag.group, parser.add_argument_group(flag.group) if flag.group not in groups else None)
-        text = flag.help.replace("%", "%%")
-        if flag.default not in (None, "", ()) and not flag.kind.switch:
-            text += f" (default {shown(flag.default)})".replace("%", "%%")
-        if flag.name in _BARE:
-            group.add_argument(flag.name, action="store_true", help=text, dest=str(place))
-        else:
-            metavar = {} if flag.kind.switch else {"metavar": _metavar(flag)}
-            _add(group, flag, str(place), help=text, **metavar)
-    shown_examples = "\n".join(f"  {example}" for example in examples)
-    page = f"usage: {usage}\n\n{summary}\n\nexamples:\n{shown_examples}\n\n{parser.format_help().strip()}\n"
-    return f"{page}\n{more}\n" if more else page
+    page = [f"usage: {usage}", textwrap.fill(" ".join(summary.split()), width)]
+    page += ["\n".join(["examples:", *(f"  {example}" for example in examples)])]
+    groups: dict[str, list[str]] = {}
+    for flag in (*flags, *EVERYWHERE):
+        groups.setdefault(flag.group, []).append(_entry(flag, width))
+    page += ["\n".join([f"{group}:", *entries]) for group, entries in groups.items()]
+    return "\n\n".join([*page, textwrap.fill(more, width, break_on_hyphens=False)] if more else page)
 
 
-def _metavar(flag: Flag) -> str:
-    return "name=value" if flag.kind.named else "|".join({int: "N", float: "X"}.get(s, "WORD") for s in flag.kind.scalars[:1])
+def _entry(flag: Flag, width: int) -> str:
+    """A flag with its help, which begins at a column of its own."""
+    head = f"  {_form(flag)}"
+    text = flag.help
+    if flag.default not in (None, "", ()) and not flag.kind.switch:
+        text += f" (default {shown(flag.default)})"
+    lines = textwrap.wrap(text.strip(), width - _HELP_AT) or [""]
+    first = [head] if len(head) > _HELP_AT - 2 else [f"{head:{_HELP_AT}}{lines.pop(0)}"]
+    return "\n".join([*first, *(" " * _HELP_AT + line for line in lines)]).rstrip()
+
+
+def _form(flag: Flag) -> str:
+    if flag.name in _BARE:
+        return flag.name
+    if flag.kind.switch:
+        return f"--[no-]{flag.name.removeprefix('--')}"
+    word = "NAME=VALUE" if flag.kind.named else {int: "N", float: "X"}.get(flag.kind.scalars[0], "WORD")
+    return f"{flag.name} {word}{' …' if flag.kind.many else ''}"

@@ -6,22 +6,22 @@ Which flags there are depends on the source and the model, so both are looked up
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from torch import nn
 
-from leadline.cli.flag import Flag, Kind, field_docs, flags_of, kind_of
+from leadline.cli.flag import Flag, field_docs, flags_of, kind_of
 from leadline.cli.line import Line, first_word, peek
-from leadline.data import SOURCES, is_path, load
-from leadline.data import source as source_named
+from leadline.data import SOURCES, is_path, load, source
 from leadline.data.data import Data
 from leadline.errors import DataError, UserError
 from leadline.likelihoods import LIKELIHOODS, Likelihood, likelihood_for
 from leadline.models import FROM_DATA, MODELS, build
 from leadline.names import lookup
-from leadline.settings import CHOICES, Settings
+from leadline.settings import Settings
 
 DEFAULT_MODEL = "MLP"
 #: flags of verbs, which an option of the data may not take
@@ -58,13 +58,9 @@ def setting_flags() -> list[Flag]:
     ]
 
 
-def source_function(what: str) -> Callable[..., Data]:
-    """The function behind a source or a path."""
-    if is_path(what):
-        from leadline.data.table import table
-
-        return table
-    return source_named(what)
+def is_table(what: str) -> bool:
+    """Whether SOURCE is a path, be it to a folder, which the reader of tables refuses in its own words."""
+    return is_path(what) or (what not in SOURCES and Path(what).is_dir())
 
 
 def data_flags(what: str | None, kind: type[nn.Module]) -> list[Flag]:
@@ -72,8 +68,8 @@ def data_flags(what: str | None, kind: type[nn.Module]) -> list[Flag]:
     if what is None:
         return []
     taken = {flag.option for flag in (*setting_flags(), *model_flags(kind))} | RESERVED
-    heading = "data of a table" if is_path(what) else f"data {what}"
-    return flags_of(source_function(what), "data", group=heading, skip=("path",), taken=taken)
+    heading = "data of a table" if is_table(what) else f"data {what}"
+    return flags_of(source("table" if is_table(what) else what), "data", group=heading, skip=("path",), taken=taken)
 
 
 def choice_flags() -> list[Flag]:
@@ -106,7 +102,9 @@ def need_source(verb: str, what: str | None) -> str:
 
 def make_data(what: str, options: dict[str, Any]) -> Data:
     """The data of a source or a file."""
-    if is_path(what) and "target" not in options:
+    if not is_table(what):
+        return load(what, **options)
+    if "target" not in options:
         from leadline.data.table import read_rows
 
         names = list(read_rows(what, bad_rows="refuse").columns)
@@ -116,7 +114,7 @@ def make_data(what: str, options: dict[str, Any]) -> Data:
             got="no --target",
             do=f"Add --target with one of its columns: {', '.join(names[:20])}{more}",
         )
-    return load(what, **options)
+    return load(Path(what), **options)
 
 
 def make(what: str, line: Line, data: Data | None = None) -> Made:
@@ -132,15 +130,3 @@ def make(what: str, line: Line, data: Data | None = None) -> Made:
     likelihood = likelihood_for(data.target, family)
     model = build(name, data.dim_input, likelihood.dim_output, seed=checked.seed, **line.of("model"))
     return Made(data, likelihood, family, model, settings)
-
-
-def extra_words(verb: str, words: Sequence[str], most: int) -> None:
-    """Refuse words beyond those that a verb takes."""
-    if len(words) > most:
-        raise UserError(
-            f"leadline {verb} takes {most} word{'s' if most != 1 else ''} besides its flags",
-            got=", ".join(repr(word) for word in words[:6]),
-            do=f"Quote a name that has spaces in it; `leadline {verb} --help` shows the form",
-        )
-
-

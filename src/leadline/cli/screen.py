@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import shutil
 import sys
 import textwrap
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from leadline.doctor.finding import Finding
     from leadline.engine.evaluation import Evaluation
 
+_FIGURE = re.compile(r"|-?[\d,.]+(e[+-]?\d+)?|nan|-?inf")
 _WIDTH = 80  # where there is no terminal to ask
 
 
@@ -77,12 +79,13 @@ class Screen:
 
     def metrics(self, evaluations: dict[str, Evaluation]) -> None:
         """Metrics by split, each with its 95 % interval."""
-        names = list(dict.fromkeys(name for evaluation in evaluations.values() for name in evaluation))
-        rows = [
-            [split, evaluation.count, *(measured(evaluation, name) for name in names)]
-            for split, evaluation in evaluations.items()
-        ]
-        self.table(["split", "rows", *(f"{name} (95 %)" for name in names)], rows)
+        rows: list[list[Any]] = []
+        for split, evaluation in evaluations.items():
+            for name in evaluation:
+                low, high = evaluation.interval(name)
+                whose = ("", "") if rows and rows[-1][-1] == split else (split, evaluation.count)
+                rows.append([*whose, name, figure(evaluation[name]), f"{figure(low)} … {figure(high)}", split])
+        self.table(["split", "rows", "metric", "value", "95 % interval"], [row[:-1] for row in rows])
 
     def answer(self, values: dict[str, Any]) -> None:
         """The object that ends the output of --json."""
@@ -91,10 +94,15 @@ class Screen:
             print(json.dumps(finite(values), ensure_ascii=False), flush=True)
 
 
-def measured(evaluation: Evaluation, name: str) -> str:
-    """A metric with the ends of its interval."""
-    low, high = evaluation.interval(name)
-    return f"{evaluation[name]:.4g} ({low:.4g} … {high:.4g})"
+def figure(value: float) -> str:
+    """A number as a reader wants it.
+
+    >>> figure(3), figure(0.123456), figure(13010.7), figure(1e-9), figure(2e12)
+    ('3', '0.1235', '13,011', '1e-09', '2e+12')
+    """
+    if isinstance(value, int):
+        return str(value)
+    return f"{value:,.0f}" if 1e4 <= abs(value) < 1e9 else f"{value:.4g}"
 
 
 def plain_table(header: Sequence[str], body: Sequence[Sequence[str]], width: int = _WIDTH) -> str:
@@ -124,7 +132,7 @@ def plain_table(header: Sequence[str], body: Sequence[Sequence[str]], width: int
 
 
 def _is_figures(body: Sequence[Sequence[str]], place: int) -> bool:
-    return bool(body) and all(row[place].replace(",", "").replace(".", "").lstrip("-").isdigit() for row in body)
+    return bool(body) and all(_FIGURE.fullmatch(row[place]) for row in body)
 
 
 def finite(value: Any) -> Any:

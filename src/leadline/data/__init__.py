@@ -52,54 +52,6 @@ SOURCES: dict[str, Callable[..., Data]] = {
     )
 }
 
-#: endings of files that `load` reads as tables
-TABLES = (".csv", ".tsv", ".txt", ".csv.gz", ".tsv.gz", ".parquet")
-
-
-def source(name: str) -> Callable[..., Data]:
-    """The function behind a named source; "table" is the reader of files.
-
-    >>> source("moons").__name__
-    'moons'
-    """
-    return lookup(name, {**SOURCES, "table": _table}, "data")
-
-
-def load(what: str | Path | dict[str, Any], **options: Any) -> Data:
-    """A named source, a path to a table, or the recipe of data made before.
-
-    >>> load("moons", num=100).name
-    'moons'
-    """
-    if isinstance(what, dict):
-        return load(what["options"].get("path", what["source"]), **_without_path(what["options"]), **options)
-    if is_path(what):
-        function, options = _table, {"path": str(what), **options}
-    else:
-        function = source(str(what))
-    known = inspect.signature(function).parameters
-    for option in options:
-        if option not in known:
-            raise UnknownName(f"an option of {what} must be known", got=option, do=suggest(option, known).rstrip("."))
-    return function(**options)
-
-
-def is_path(what: str | Path) -> bool:
-    """Whether this names a file rather than a source."""
-    text = str(what)
-    return isinstance(what, Path) or text.lower().endswith(TABLES) or "/" in text or Path(text).exists()
-
-
-def _without_path(options: dict[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in options.items() if name != "path"}
-
-
-def _table(*args: Any, **options: Any) -> Data:
-    from leadline.data.table import table
-
-    return table(*args, **options)
-
-
 #: ways to turn raw rows into network inputs, by the name under which a run records them
 INPUTS: dict[str, type[Inputs]] = {kind.__name__: kind for kind in (Identity, Standardize, Rescale, TableInputs)}
 
@@ -113,25 +65,40 @@ def source(name: str) -> Callable[..., Data]:
     return lookup(name, {**SOURCES, "table": table}, "data set")
 
 
-def load(name: str | Path | Mapping[str, Any], **options: Any) -> Data:
+def load(what: str | Path | Mapping[str, Any], /, **options: Any) -> Data:
     """Data by the name of a source, the path of a table, or a recipe (`Data.recipe`).
 
     Args:
-        name: which data.
+        what: which data.
         options: the source's own, such as `num` of a generator or `target` of a table.
 
     >>> load("moons", num=40)
-    Data(moons: train 26, val 6, test 8; x (2,); y y: 0 or 1)
+    Data(moons: train 26, val 6, test 8; x (2,); y y: upper or lower)
     >>> load(load("moons", num=40).recipe).fingerprint == load("moons", num=40).fingerprint
     True
     """
-    if isinstance(name, Mapping):
-        return load(name["source"], **{**name["options"], **options})
-    if isinstance(name, Path) or _is_path(name):
-        name, options = "table", {"path": name, **options}
+    if isinstance(what, Mapping):
+        return load(what["source"], **{**what["options"], **options})
+    name = str(what)
+    if is_path(what):
+        name, options = "table", {"path": what, **options}
     function = source(name)
-    _check_options(str(name), function, options)
+    _check_options(name, function, options)
     return function(**options)
+
+
+def is_path(what: str | Path) -> bool:
+    """Whether this names a file rather than a source: it looks like one, or there is one of that name.
+
+    >>> is_path("moons"), is_path("moons.csv")
+    (False, True)
+    """
+    name = str(what)
+    if isinstance(what, Path) or name.lower().endswith(ENDINGS):
+        return True
+    if name.lower() in {known.lower() for known in (*SOURCES, "table")}:
+        return False
+    return "/" in name or "\\" in name or Path(name).suffix != "" or Path(name).is_file()
 
 
 def inputs_from(name: str, config: Mapping[str, Any]) -> Inputs:
@@ -141,15 +108,6 @@ def inputs_from(name: str, config: Mapping[str, Any]) -> Inputs:
     {'shift': 1.0, 'scale': 2.0, 'names': []}
     """
     return lookup(name, INPUTS, "inputs")(**config)
-
-
-def _is_path(name: str) -> bool:
-    """Whether a word is meant as a file: it ends or looks like one, or there is one of that name."""
-    if name.lower() in {known.lower() for known in (*SOURCES, "table")}:
-        return False
-    return (
-        name.lower().endswith(ENDINGS) or "/" in name or "\\" in name or Path(name).suffix != "" or Path(name).is_file()
-    )
 
 
 def _check_options(name: str, function: Callable[..., Data], options: dict[str, Any]) -> None:
@@ -181,6 +139,7 @@ __all__ = [
     "Target",
     "arrays",
     "inputs_from",
+    "is_path",
     "load",
     "source",
     "table",

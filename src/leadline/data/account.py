@@ -22,6 +22,7 @@ class Account:
         refused: rows left out, by reason.
         columns: a line on each column: its name, its type, how it is used.
         notes: decisions a reader should know of (a policy applied, values filled in).
+        numbered: what the numbers of refused rows count: "rows", or "lines" of a file.
 
     >>> print(Account("cars.csv", read=10, refused=(Refusal("price is missing", 2, (3, 7)),)))
     cars.csv: 10 rows read, 8 used, 2 refused
@@ -33,6 +34,7 @@ class Account:
     refused: tuple[Refusal, ...] = ()
     columns: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    numbered: str = "rows"
 
     @property
     def used(self) -> int:
@@ -43,7 +45,7 @@ class Account:
         lines = [f"{self.source}: {self.read} rows read, {self.used} used, {lost} refused"]
         for refusal in self.refused:
             more = ", …" if refusal.count > len(refusal.rows) > 0 else ""
-            rows = f" (rows {', '.join(map(str, refusal.rows))}{more})" if refusal.rows else ""
+            rows = f" ({self.numbered} {', '.join(map(str, refusal.rows))}{more})" if refusal.rows else ""
             lines.append(f"  refused {refusal.count}: {refusal.reason}{rows}")
         lines += [f"  {line}" for line in (*self.columns, *self.notes)]
         return "\n".join(lines)

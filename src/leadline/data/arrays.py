@@ -62,7 +62,7 @@ def arrays(
         test_data: x and y of the test split, when they are apart; `test` is then not used.
 
     >>> arrays([[1.0], [2.0], [3.0], [4.0]], ["cat", "dog", "cat", "dog"])
-    Data(arrays: train 3, test 1; x (1,); y y: cat or dog)
+    Data(arrays: train 2, val 1, test 1; x (1,); y y: cat or dog)
     """
     columns = {"groups": groups, "time": time, "weight": weight}
     if _is_frame(x):
@@ -88,7 +88,7 @@ def arrays(
 def _is_frame(x: Any) -> bool:
     if isinstance(x, (np.ndarray, Tensor, list, tuple)):
         return isinstance(x, (list, tuple)) and len(x) > 0 and isinstance(x[0], dict)
-    return not hasattr(x, "__array_interface__") and not np.isscalar(x)
+    return not np.isscalar(x)
 
 
 def _of_frame(
@@ -103,12 +103,20 @@ def _of_frame(
     test_data: tuple[Any, Any] | None,
 ) -> Data:
     """By way of a table: y, groups, time and weight become columns of it."""
-    label = _free(str(getattr(y, "name", None) or "y"), x)
-    table = _joined(x, {label: y}, name)
+    shape = np.shape(y)
+    if len(shape) != 1:
+        do = "Pass y.squeeze(), of shape (n,)" if shape[1:] == (1,) else "Pass x as an array to predict several numbers"
+        raise ShapeError("y must have shape (n,) beside a data frame", got=f"y of shape {shape}", do=do)
+    if kind is None and np.asarray(_plain_array(y)).dtype.kind == "f":
+        kind = "real"
+    table = table_of(x, source=name)
+    named = getattr(y, "name", None)  # a series has one
+    label = _free(named if isinstance(named, str) and named else "y", table)
+    table = _joined(table, {label: y}, name)
     roles = {}
     for role, values in columns.items():
         if values is not None:
-            roles[{"groups": "group"}.get(role, role)] = column = _free(role, table.columns)
+            roles[{"groups": "group"}.get(role, role)] = column = _free(role, table)
             table = _joined(table, {column: values}, name)
     plan = Plan(label, kind, val=val, test=test, split_seed=split_seed, **roles)
     other = None if test_data is None else _joined(test_data[0], {label: test_data[1]}, f"{name}, test")
@@ -129,10 +137,9 @@ def _joined(x: Any, more: dict[str, Any], source: str) -> Table:
     return Table(columns, table.numbers, source=source)
 
 
-def _free(name: str, taken: Any) -> str:
+def _free(name: str, table: Table) -> str:
     """`name`, or a like one that no column has yet."""
-    known = set(table_of(taken).columns) if not isinstance(taken, dict) else set(taken)
-    while name in known:
+    while name in table.columns:
         name += "_"
     return name
 

@@ -10,6 +10,7 @@ import datetime
 import decimal
 import math
 import numbers
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -18,7 +19,7 @@ import numpy as np
 from torch import Tensor
 
 from leadline.data.account import Refusal
-from leadline.data.words import MISSING_AMONG_NUMBERS
+from leadline.data.words import MISSING_AMONG_NUMBERS, plain_text
 from leadline.errors import DataError, ShapeError
 
 _REAL = (numbers.Real, decimal.Decimal)
@@ -62,7 +63,10 @@ class Text:
     def floats(self) -> np.ndarray | None:
         """Numbers, by a fast path for columns of nothing but plain ones; None when it does not apply."""
         if isinstance(self._values, list):
-            return None
+            try:
+                return np.fromiter(map(_float, self._values), np.float64, len(self._values))
+            except ValueError:
+                return None
         import polars as pl
 
         words = self._values.str.strip_chars()
@@ -87,6 +91,7 @@ class Table:
         source: where the rows came from.
         refused: rows that were left out while reading, by reason.
         notes: what a reader should know of how it was read.
+        nameless: the source does not name its columns.
     """
 
     columns: dict[str, Cells]
@@ -95,6 +100,7 @@ class Table:
     source: str = "rows"
     refused: tuple[Refusal, ...] = ()
     notes: tuple[str, ...] = ()
+    nameless: bool = False
 
     def __len__(self) -> int:
         return len(self.numbers)
@@ -183,16 +189,24 @@ def _of_frame(rows: Any) -> dict[str, Cells]:
             got=f"a {type(rows).__name__} and no narwhals",
             do="Run pip install narwhals, or pass a dictionary of lists",
         ) from None
-    frame = nw.from_native(rows, pass_through=True)
-    if isinstance(frame, nw.LazyFrame):
-        frame = frame.collect()
+    try:
+        frame = nw.from_native(rows, pass_through=True)
+        if isinstance(frame, nw.LazyFrame):
+            frame = frame.collect()
+    except nw.exceptions.DuplicateError as error:
+        twice = ", ".join(re.findall(r"'(.*?)' \d+ times", str(error))) or "one twice"
+        raise DataError("a data frame must name each column once", got=twice, do="Rename or drop one") from None
+    except nw.exceptions.NarwhalsError as error:
+        reason = " ".join(str(error).split())
+        raise DataError("a data frame must be readable", got=f"this answer: {reason}", do="Mend the frame") from None
     if not isinstance(frame, nw.DataFrame):
         raise DataError(
             "rows must be a data frame, a list of dictionaries, a dictionary of lists, an array or a tensor",
             got=type(rows).__name__,
             do="Convert them to one of these",
         )
-    return {str(name): _of_series(frame[name], str(name)) for name in frame.columns}
+    # by place: a name may be a number, which would pick a row
+    return {str(name): _of_series(series, str(name)) for name, series in zip(frame.columns, frame.iter_columns())}
 
 
 def _of_series(series: Any, name: str) -> Cells:
@@ -271,6 +285,14 @@ def _of_list(values: Sequence[Any], name: str) -> Cells:
     )
 
 
+def _float(word: str | None) -> float:
+    if word is None or (word := word.strip()) in MISSING_AMONG_NUMBERS:
+        return math.nan
+    if "_" in word or not word.isascii():
+        raise ValueError(word)  # Python would read 1_000
+    return float(word)
+
+
 def _is_word(kind: type) -> bool:
     return issubclass(kind, (str, *_TRUTH, *_REAL, datetime.date, datetime.time))
 
@@ -280,8 +302,8 @@ def _word(value: Any) -> str | None:
         return None
     if isinstance(value, _TRUTH):
         return "true" if value else "false"
-    if isinstance(value, _REAL) and math.isfinite(value) and value == int(value):
-        return str(int(value))
+    if isinstance(value, _REAL):
+        return plain_text(float(value))
     return str(value)
 
 

@@ -46,7 +46,7 @@ class Column:
     Args:
         name: as in the source.
         kind: number, flag, category or date.
-        style: how its cells are written: a number's decimal sign, "point" or "comma"; a date's order, such as "ymd".
+        style: how its cells are written: "comma" for numbers with a decimal comma; a date's order, such as "ymd".
         levels: what a category may be, in the order of the codes.
         fill: what stands in for a missing value.
         shift, scale: mean and deviation.
@@ -258,7 +258,8 @@ def named(name: str, known: Sequence[str]) -> str:
 
 
 def _column(fields: Mapping[str, Any]) -> Column:
-    return Column(**{key: tuple(value) if isinstance(value, list) else value for key, value in fields.items()})
+    plain_fields: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in fields.items()}
+    return Column(**plain_fields)
 
 
 def _mean_and_deviation(values: np.ndarray) -> tuple[float, float]:

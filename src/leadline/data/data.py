@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -42,18 +42,44 @@ class Batch:
     def __len__(self) -> int:
         return len(self.y)
 
+    def columns(self) -> tuple[Tensor | None, ...]:
+        """Its tensors, in the order of the constructor."""
+        return self.x, self.y, self.weight, self.example, self.keys
+
+    def stretch(self, start: int, stop: int) -> Batch:
+        """The rows from `start` to `stop`; views, not copies."""
+        return Batch(*(None if c is None else c[start:stop] for c in self.columns()))
+
     def parts(self, count: int) -> list[Batch]:
         """At most `count` micro-batches of nearly equal size, in order; the last may be smaller."""
         return self.split(-(-len(self) // count))
 
     def split(self, size: int) -> list[Batch]:
         """Batches of `size` rows, in order; the last may be smaller. Views, not copies."""
-        columns = (self.x, self.y, self.weight, self.example, self.keys)
         count = -(-len(self) // size)
         return [
             Batch(*rows)
-            for rows in zip(*([None] * count if c is None else c.split(size) for c in columns), strict=True)
+            for rows in zip(*([None] * count if c is None else c.split(size) for c in self.columns()), strict=True)
         ]
+
+
+class Stacked(Sequence[Batch]):
+    """Consecutive batches of one size that lie in one piece of memory: a list of them, or one with an axis more."""
+
+    def __init__(self, rows: Batch, size: int):
+        self.rows, self.size = rows, size
+
+    def __len__(self) -> int:
+        return len(self.rows) // self.size
+
+    def __getitem__(self, k: int) -> Batch:  # type: ignore[override]
+        if not 0 <= k < len(self):
+            raise IndexError(k)
+        return Batch(*(None if c is None else c[k] for c in self.stacked().columns()))
+
+    def stacked(self) -> Batch:
+        """The batches as one, of shape (batches, size, …); a view, not a copy."""
+        return Batch(*(None if c is None else c.unflatten(0, (-1, self.size)) for c in self.rows.columns()))
 
 
 @dataclass(frozen=True, eq=False)

@@ -43,12 +43,12 @@ def read_delimited(path: Path, bad_rows: str = "error") -> Table:
     first = content[: len(content) - len(body)].count(b"\n") + 1  # the line on which the rows begin
     if separator != ",":
         notes = (f"fields are separated by a {_SEPARATOR_NAMES[separator]}", *notes)
-    columns, lines = _fast(body, separator, len(names)) or (None, None)
     refused: tuple[Refusal, ...] = ()
-    if columns is None:
+    quick = _fast(body, separator, len(names))
+    if quick is None:
         columns, lines, refused = _careful(body, separator, len(names), first, bad_rows, path)
     else:
-        lines = lines + first
+        columns, lines = quick[0], quick[1] + first
     named = dict(zip(names, columns, strict=True))
     for name in nameless:
         if _is_empty(named[name]):  # what a comma at the end of each line leaves
@@ -56,7 +56,7 @@ def read_delimited(path: Path, bad_rows: str = "error") -> Table:
             notes = (*notes, f"{name} has neither a name nor a value and is left out")
         else:
             notes = (*notes, f"{name} is what a column without a name is called, by its place")
-    return Table(named, lines, "line", path.name, refused, notes)
+    return Table(named, lines, "line", path.name, refused, notes, nameless=len(body) == len(content))
 
 
 def _text_bytes(path: Path) -> bytes:
@@ -208,7 +208,7 @@ def _careful(
             got=f"{shown}{more}",
             do='Mend them (a field that holds a separator needs quotes), or leave them out with bad_rows="refuse"',
         )
-    refused = ()
+    refused: tuple[Refusal, ...] = ()
     if wrong:
         reason = f"the line does not have {width} fields"
         refused = (Refusal(reason, len(wrong), tuple(line for line, _ in wrong[:_SHOWN])),)

@@ -23,6 +23,7 @@ from leadline.errors import DataError
 
 MOST_LEVELS = 1000
 _IDENTIFIER = re.compile(r"(?i:(.*[\s_.-])?(id|uuid|guid|index|idx|key|row|rownames|nr|no)|unnamed: 0|#)|.*[a-z]Id")
+_PLACE = re.compile(r"column_\d+")  # what a column without a name is called
 _FEW = 20  # below so many rows, a value of its own in each says little
 
 
@@ -112,11 +113,13 @@ def _of_text(name: str, cells: Text, table: Table) -> Feature | str:
 def _number(name: str, values: np.ndarray, misfit: np.ndarray, style: str = "", note: str = "") -> Feature | str:
     steps = np.diff(values) if len(values) >= _FEW else np.zeros(1)
     counts = bool((steps == 1).all()) and values[0] in (0, 1)
+    if counts and _PLACE.fullmatch(name):
+        return "left out: it numbers the rows"
     if _IDENTIFIER.fullmatch(name) and len(values) >= _FEW:
         whole = bool((values == np.round(values)).all())
         if counts or (whole and len(np.unique(values)) == len(values)):
             return "left out: an identifier, one number a row"
-    return Feature(name, "number", values, misfit | np.isinf(values), style, note=note)
+    return Feature(name, "number", values, misfit | np.isinf(values), style.replace("point", ""), note=note)
 
 
 def _category(name: str, cells: Cells, table: Table, forced: bool = False) -> Feature | str:

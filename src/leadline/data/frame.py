@@ -76,7 +76,7 @@ class Plan:
             if name not in table.columns:
                 raise DataError(
                     f"{role} must name a column of {table.source}",
-                    got=f"{role} {name!r}",
+                    got=f"{role} {name!r}" + (" and a file without a line of names" if table.nameless else ""),
                     do=named(str(name), list(table.columns)).rstrip("."),
                 )
         taken: dict[str, str] = {}
@@ -136,7 +136,7 @@ def data_of(table: Table, plan: Plan, *, name: str, recipe: dict[str, Any] | Non
     if len(used) < 3:
         raise DataError(
             f"{table.source} must have at least 3 rows to train, validate and test on",
-            got=f"{len(used)} of {len(table)} rows that can be used",
+            got=f"{len(used)}" + (f" of {len(table)} that can be used" if len(used) < len(table) else ""),
             do="Bring more rows",
         )
     y, target = outcome.settle(used, plan.kind, table.at)
@@ -162,6 +162,7 @@ def data_of(table: Table, plan: Plan, *, name: str, recipe: dict[str, Any] | Non
         refused=tuple(rows.refused),
         columns=(f"{target}, the target", *lines, *left_out),
         notes=(*table.notes, *_notes(plan, target, outcome.values is not None)),
+        numbered="lines" if "path" in (recipe or {}).get("options", {}) else "rows",
     )
     return Data(train, val, held_out, target, inputs, name, recipe, account)
 

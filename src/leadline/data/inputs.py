@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from leadline.config import Configured
-from leadline.errors import ShapeError
+from leadline.errors import DataError, ShapeError
 
 
 class Inputs(ABC, Configured):
@@ -22,10 +22,17 @@ class Inputs(ABC, Configured):
         """Network inputs of raw rows."""
 
     def read(self, rows: Any) -> Tensor:
-        """Raw rows out of a tensor, an array or nested lists."""
+        """Raw rows out of a tensor, an array, nested lists, or a data frame of numbers."""
         if isinstance(rows, Tensor):
             return rows if rows.is_floating_point() else rows.float()
-        return torch.as_tensor(rows, dtype=torch.float32)
+        try:
+            return torch.as_tensor(rows.to_numpy() if hasattr(rows, "to_numpy") else rows, dtype=torch.float32)
+        except (TypeError, ValueError, RuntimeError) as error:
+            raise DataError(
+                "rows must be numbers: a tensor, an array, nested lists or a data frame",
+                got=f"{type(rows).__name__} ({error})",
+                do="Pass one list of numbers for each row",
+            ) from None
 
     def dim(self, x: Tensor) -> int:
         """Width of an encoded row, given some raw rows."""

@@ -13,12 +13,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from leadline.data.cells import Cells, Text
+from leadline.data.cells import Cells
 from leadline.data.features import levels_refused, mostly_numbers
 from leadline.data.raw import raw_values, shown, words_of
 from leadline.data.target import KINDS, Target
@@ -43,16 +44,29 @@ class Outcome:
 
     Args:
         name: the column's.
+        cells: as they came.
         values: its numbers, NaN where missing; None for words.
-        words, codes: its distinct words (None for missing), and which of them each row holds.
         misfit: rows that hold neither a number nor nothing in a column of numbers.
     """
 
     name: str
+    cells: Cells
     values: np.ndarray | None
-    words: list[str | None]
-    codes: np.ndarray
     misfit: np.ndarray
+
+    @cached_property
+    def _words_and_codes(self) -> tuple[list[str | None], np.ndarray]:
+        return words_of(self.cells if self.values is None else self.values)
+
+    @property
+    def words(self) -> list[str | None]:
+        """The distinct values as words; None for a missing one."""
+        return self._words_and_codes[0]
+
+    @property
+    def codes(self) -> np.ndarray:
+        """Which of the words each row holds."""
+        return self._words_and_codes[1]
 
     @property
     def missing(self) -> np.ndarray:
@@ -119,20 +133,17 @@ def read_outcome(name: str, cells: Cells) -> Outcome:
             got="dates",
             do="Name another column, or turn the dates into numbers, such as days from the first",
         )
-    if isinstance(cells, Text):
-        words, codes = words_of(cells)
-        found = [word for word in words if word is not None and word not in MISSING_AMONG_NUMBERS]
-        style = "point" if cells.floats() is not None else number_style(found) if found else None
-        values, misfit = raw_values(cells, "number", style or "point")
-        if style is None and not mostly_numbers(values, misfit):
-            return Outcome(name, None, words, codes, fits)
-    elif cells.dtype.kind == "b":
-        words, codes = words_of(cells)
-        return Outcome(name, None, words, codes, fits)
-    else:
-        values, misfit = cells, fits
-    words, codes = words_of(values)
-    return Outcome(name, values, words, codes, misfit)
+    if isinstance(cells, np.ndarray):
+        return Outcome(name, cells, None if cells.dtype.kind == "b" else cells, fits)
+    plain = cells.floats()
+    if plain is not None:
+        return Outcome(name, cells, plain, fits)
+    found = [word for word in words_of(cells)[0] if word is not None and word not in MISSING_AMONG_NUMBERS]
+    style = number_style(found) if found else None
+    values, misfit = raw_values(cells, "number", style or "point")
+    if style is None and not mostly_numbers(values, misfit):
+        return Outcome(name, cells, None, fits)
+    return Outcome(name, cells, values, misfit)
 
 
 def read_known(cells: Cells, target: Target, at: Callable[[int], str]) -> Tensor:

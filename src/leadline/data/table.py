@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from leadline.config import plain
 from leadline.data.cells import Table, table_of
@@ -59,12 +60,13 @@ def table(
         test_path: a second file, whose rows are the test split.
 
     >>> import tempfile
-    >>> folder = tempfile.TemporaryDirectory()
-    >>> file = Path(folder.name, "cars.csv")
-    >>> _ = file.write_text("make,age,price\\n" + "Opel,3,9000.5\\nFiat,,7000\\nFiat,9,2000\\n" * 10)
-    >>> table(file, target="price")
-    Data(cars: train 20, val 4, test 6; x (2,); y price: real)
-    >>> print(table(file, target="price").account)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = Path(folder, "cars.csv")
+    ...     _ = file.write_text("make,age,price\\n" + "Opel,3,9000.5\\nFiat,,7000\\nFiat,9,2000\\n" * 10)
+    ...     data = table(file, target="price")
+    >>> data
+    Data(cars: train 19, val 5, test 6; x (2,); y price: real)
+    >>> print(data.account)
     cars.csv: 30 rows read, 30 used, 0 refused
       price: real, the target
       make: category, 2 levels (Fiat, Opel)
@@ -74,7 +76,7 @@ def table(
         target, kind, drop, categories, missing, bad_rows, val, test, split_seed, group=group, time=time, weight=weight
     )
     path = Path(path).expanduser().absolute()
-    options = {"path": str(path), "target": target, "kind": kind, "drop": list(plan.drop)}
+    options: dict[str, Any] = {"path": str(path), "target": target, "kind": kind, "drop": list(plan.drop)}
     options |= {"categories": list(plan.categories), "missing": missing, "bad_rows": bad_rows, "val": val, "test": test}
     options |= {"split_seed": split_seed, "group": group, "time": time, "weight": weight, "test_path": None}
     other = None

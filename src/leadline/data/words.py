@@ -19,11 +19,11 @@ FLAG_PAIRS = (("no", "yes"), ("false", "true"), ("n", "y"), ("f", "t"), ("off", 
 FLAGS = {word: float(value) for pair in FLAG_PAIRS for value, word in enumerate(pair)}
 
 _UNIT = "[$€£¥]"
+_PLAIN = r"(?:\d+{0}?\d*|{0}\d+)(?:[eE][+-]?\d+)?"
+_GROUPED = r"[1-9]\d{{0,2}}(?P<group>[{1}'’ \u00a0\u202f])\d{{3}}(?:(?P=group)\d{{3}})*(?:{0}\d*)?"
 _BODY = {
-    # decimal point, thousands by comma, space or apostrophe: 1,234.5
-    "point": r"(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?|[1-9]\d{0,2}(?P<group>[,'’   ])\d{3}(?:(?P=group)\d{3})*(?:\.\d*)?",
-    # decimal comma, thousands by point, space or apostrophe: 1.234,5
-    "comma": r"(?:\d+,?\d*|,\d+)(?:[eE][+-]?\d+)?|[1-9]\d{0,2}(?P<group>[.'’   ])\d{3}(?:(?P=group)\d{3})*(?:,\d*)?",
+    "point": f"{_PLAIN}|{_GROUPED}".format(r"\.", ","),  # 1,234.5; thousands by space or apostrophe too
+    "comma": f"{_PLAIN}|{_GROUPED}".format(",", r"\."),  # 1.234,5
 }
 _NUMBER = {
     style: re.compile(

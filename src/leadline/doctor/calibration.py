@@ -62,13 +62,15 @@ def expected_error(confidence: Tensor, correct: Tensor, bins: int = BINS) -> Ten
 
 
 def _classes(name: str, probabilities: Tensor, y: Tensor) -> list[Finding]:
-    confidence, choice = probabilities.double().max(-1)
-    correct = choice == y.long()
+    generator = torch.Generator().manual_seed(0)
+    # equal confidences are told apart by their place in the file alone: shuffled, so that a sorted file does no harm
+    order = torch.randperm(len(y), generator=generator).to(y.device)
+    confidence, choice = probabilities[order].double().max(-1)
+    correct = choice == y[order].long()
     error = float(expected_error(confidence, correct))
     if error < ECE_NOTE:
         return []
-    generator = torch.Generator(device=confidence.device).manual_seed(0)
-    draws = torch.rand(DRAWS, len(y), generator=generator, dtype=torch.float64, device=confidence.device) < confidence
+    draws = torch.rand(DRAWS, len(y), generator=generator, dtype=torch.float64).to(y.device) < confidence
     by_chance = float(expected_error(confidence, draws).max())  # the worst of 200: one honest model in 201 exceeds it
     if error <= by_chance:
         return []

@@ -7,7 +7,7 @@ the classes' frequencies, or the mean of y.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -30,6 +30,10 @@ STILL_FALLING = 0.1
 # A gap that matters: five points of accuracy, or errors a third larger. Clean problems with enough rows (digits,
 # wine) stay below it even when every training row is learned by heart.
 GAP_ACCURACY, GAP_RATIO = 0.05, 1.33
+# … and by at least a twentieth of what a constant guess would miss: nobody minds 0.1 % against 0.2 %.
+GAP_SPREAD = 0.05
+# Standard errors of a gap, from the evaluations' intervals: chance gives one false alarm in 700.
+SIGMAS = 3.0
 # A clear rise of the validation nll: a tenth of what a constant guess would score, or for a density a quarter of a
 # nat (each row has become 22 % less likely).
 RISE_SHARE, RISE_NATS = 0.10, 0.25
@@ -74,7 +78,7 @@ def after(
         if "train" in rivals:
             findings += _overfitting(held_out, history, evaluations, rivals)
     if "val" in rivals and "test" in rivals:
-        findings += _selection(evaluations)
+        findings += _selection(evaluations, rivals)
     if not underfits:  # the probabilities of a model that has not learned are not what is wrong with it
         findings += check_calibration(data, likelihood, outputs)
     return findings
@@ -157,12 +161,16 @@ def _still_falling(losses: list[float]) -> float:
 def _no_better(name: str, evaluation: Evaluation, rival: _Rival) -> list[Finding]:
     if not rival.draws_level(evaluation):
         return []
+    found = rival.words(evaluation)
+    if rival.classes:
+        low, high = evaluation.interval("accuracy")
+        found += f"; with so few rows ({evaluation.count}) the accuracy may be {low:.2f} to {high:.2f}"
     what = f"on {name} the model is no better than a constant guess"
     do = (
         "What it learned does not carry over: look for more rows, better columns, or a simpler model; check that rows "
         "of x and y belong together"
     )
-    return [Finding("no-better-than-constant", "warning", what, f"{name} split", rival.words(evaluation), do)]
+    return [Finding("no-better-than-constant", "warning", what, f"{name} split", found, do)]
 
 
 def _overfitting(
@@ -170,7 +178,7 @@ def _overfitting(
 ) -> list[Finding]:
     what = "the model is much better on the rows it trained on than on others"
     do = "Add dropout (p_drop=0.2) or weight decay, stop early (patience=10), use a smaller model, or gather more rows"
-    gap = _worse(evaluations["train"], evaluations[name])
+    gap = _worse(evaluations["train"], evaluations[name], rivals[name])
     rise = _rise(history, rivals[name]) if name == "val" else None
     risen = f"; val nll rose from {rise[1]:.3g} (epoch {rise[0]}) to {rise[2]:.3g}" if rise else ""
     if gap:
@@ -192,22 +200,32 @@ def _overfitting(
     return []
 
 
-def _worse(better: Evaluation, worse: Evaluation):
-    """Words for a gap that matters and that chance does not explain (the 95 % intervals stay apart), else None."""
-    for metric, matters in (
-        ("accuracy", lambda a, b: a - b > GAP_ACCURACY),
-        ("rmse", lambda a, b: b > GAP_RATIO * a),
-    ):
-        if metric not in better or metric not in worse:
-            continue
-        a, b = better[metric], worse[metric]
-        (low_a, high_a), (low_b, high_b) = better.interval(metric), worse.interval(metric)
-        apart = high_b < low_a if metric == "accuracy" else low_b > high_a
-        if matters(a, b) and apart:
-            return lambda first, second: (
-                f"{metric} {a:.4g} on {first} and {b:.4g} on {second} (95 % interval {low_b:.4g} to {high_b:.4g})"
-            )
-    return None
+def _worse(better: Evaluation, worse: Evaluation, rival: _Rival) -> Callable[[str, str], str] | None:
+    """Words for a gap that matters and that chance does not explain, else None."""
+    metric = "accuracy" if rival.classes else "rmse"
+    if metric not in better or metric not in worse:
+        return None
+    a, b = better[metric], worse[metric]
+    noise = math.hypot(_standard_error(better, metric), _standard_error(worse, metric))
+    if metric == "accuracy":
+        matters, gap = a - b > GAP_ACCURACY, a - b
+    else:
+        matters, gap = b > GAP_RATIO * a and b - a > GAP_SPREAD * (rival.rmse or math.inf), b - a
+    if not matters or gap < SIGMAS * noise:
+        return None
+    low, high = worse.interval(metric)
+    return lambda first, second: (
+        f"{metric} {a:.4g} on {first} and {b:.4g} on {second} (95 % interval {low:.4g} to {high:.4g})"
+    )
+
+
+def _standard_error(evaluation: Evaluation, metric: str) -> float:
+    low, high = evaluation.interval(metric)
+    error = (high - low) / (2 * 1.96)
+    if metric == "accuracy":  # all right or all wrong has no spread of its own: as if one more row were each
+        p = (evaluation[metric] * evaluation.count + 1) / (evaluation.count + 2)
+        error = max(error, math.sqrt(p * (1 - p) / evaluation.count))
+    return error
 
 
 def _rise(history: Sequence[Mapping], rival: _Rival) -> tuple[int, float, float, float] | None:
@@ -222,8 +240,8 @@ def _rise(history: Sequence[Mapping], rival: _Rival) -> tuple[int, float, float,
     return (epoch, best, last, margin) if last > best + margin else None
 
 
-def _selection(evaluations: Mapping[str, Evaluation]) -> list[Finding]:
-    gap = _worse(evaluations["val"], evaluations["test"])
+def _selection(evaluations: Mapping[str, Evaluation], rivals: Mapping[str, _Rival]) -> list[Finding]:
+    gap = _worse(evaluations["val"], evaluations["test"], rivals["test"])
     if not gap:
         return []
     what = "the test split is clearly worse than the validation split"

@@ -23,10 +23,11 @@ from leadline.doctor.words import percent, some
 from leadline.engine.events import EpochDone, Event, RunEnded, RunStarted
 from leadline.likelihoods.likelihood import Likelihood
 
-# A healthy ReLU layer loses some units; with most of them gone it is narrower than half of what was paid for.
-DEAD_SHARE = 0.5
-# In layers of fewer units a few deaths are an accident of the draw; a layer that is all dead is named at any width.
-DEAD_UNITS = 8
+# Where all inputs are positive, half of the units are dead from the draw on, and such nets learn: half is worth a
+# record, and three quarters are more than the draw explains.
+DEAD_NOTE, DEAD_WARNING = 0.5, 0.75
+# In layers of fewer units that many deaths are an accident; a layer that is all dead is named at any width.
+DEAD_UNITS = 16
 # Half of all activations on the flat ends: as far as learning goes, half of the layer is switched off.
 SATURATED_SHARE = 0.5
 # Float32 adds two numbers a million apart with one digit of the smaller left: a first layer that gets a millionth of
@@ -112,14 +113,16 @@ class Watch:
 
     def _activations(self, seen: Look, epoch: int, fallen: bool) -> None:
         for layer, (share, units) in seen.dead.items():
-            ill = share > DEAD_SHARE and (units >= DEAD_UNITS or share == 1)
-            if self._twice(f"dead {layer}", ill):
+            wide = units >= DEAD_UNITS or share == 1
+            noted = self._twice(f"half dead {layer}", share > DEAD_NOTE and wide)
+            warned = self._twice(f"dead {layer}", share > DEAD_WARNING and wide)
+            if warned or noted:
                 count = f"{round(share * units)} of {units} units ({percent(share)})"
                 found = f"{count} are zero for all {len(self.y)} probe rows"
                 self._say(
                     Finding(
                         "dead-units",
-                        "warning",
+                        "warning" if warned else "note",
                         "most units of this layer no longer answer to any example",
                         f"{layer}, epoch {epoch}",
                         found,
@@ -158,7 +161,8 @@ class Watch:
         names = list(seen.gradients)
         first, last = (seen.gradients[names[0]], seen.gradients[names[-1]]) if len(names) > 1 else (1.0, 1.0)
         comparable = last > 0 and first < float("inf")
-        vanishing = comparable and 0 < first < last / GRADIENT_RATIO
+        blocked = any(share == 1 for share, _ in seen.dead.values())  # a dead layer stops it too, and is named already
+        vanishing = comparable and first < last / GRADIENT_RATIO and (first > 0 or not blocked)
         exploding = comparable and first > last * GRADIENT_RATIO
         for code, ill, what, do in (
             ("vanishing-gradient", vanishing, "hardly any gradient reaches the first layer",
@@ -200,7 +204,7 @@ class Watch:
                 )
             )
         left = SMALL_TOTAL / self._planned if self._planned else SMALL_CHANGE
-        explained = any(self._streaks.get(key) for key in self._streaks if key != "small")
+        explained = any(count for key, count in self._streaks.items() if not key.startswith(("small", "half")))
         if self._twice("small", rate < max(left, SMALL_CHANGE) and not fallen and not explained):
             found = (
                 f"even {fastest}, the fastest, changes by {rate:.1g} of its size each step, and the loss has not fallen"
@@ -237,8 +241,8 @@ class Watch:
     def _say(self, *findings: Finding) -> None:
         for finding in findings:
             place = finding.where.rpartition(", epoch")[0]
-            known = [f.code == finding.code and f.where.rpartition(", epoch")[0] == place for f in self.findings]
-            if not any(known) or not place:
+            same = lambda f: (f.code, f.severity, f.where.rpartition(", epoch")[0])  # noqa: E731
+            if not place or same(finding) not in map(same, self.findings):
                 self.findings.append(finding)
 
     def state(self) -> dict[str, Any]:

@@ -130,7 +130,7 @@ def restore(module: torch.nn.Module, tensors: dict[str, Tensor], owner: str) -> 
         shape = lambda group: tuple(group[name].shape) if name in group else "nothing"  # noqa: E731
         raise CheckpointError(
             f"the checkpoint must be of this {owner}",
-            got=f"{len(wrong)} tensors that differ, the first {name}: {shape(tensors)} stored, {shape(expected)} wanted",
+            got=f"{len(wrong)} tensors that differ, first {name}: {shape(tensors)} stored, {shape(expected)} wanted",
             do=f"Build the {owner} with the settings in run.json",
         )
     module.load_state_dict(tensors)

@@ -38,11 +38,14 @@ def pick_device(name: str) -> torch.device:
 
 
 def pick_precision(name: str, device: torch.device, model: nn.Module) -> str:
-    """float32, float64 or bf16; "auto" mixes in bf16 on a GPU for models above a million weights."""
+    """How numbers are kept; "auto" is float32 on a CPU, and on a GPU bf16 or tf32 by the size of the model."""
+    if name == "tf32" and device.type != "cuda":
+        raise UserError("precision tf32 needs a CUDA device", got=f"device {device.type}", do="Use float32")
     if name != "auto":
         return name
-    large = sum(p.numel() for p in model.parameters()) > 1_000_000
-    return "bf16" if device.type == "cuda" and large else "float32"
+    if device.type != "cuda":
+        return "float32"
+    return "bf16" if sum(p.numel() for p in model.parameters()) > 1_000_000 else "tf32"
 
 
 def pick_threads(wanted: int | None, device: torch.device, model: nn.Module, batch: int, probe: Callable) -> int:

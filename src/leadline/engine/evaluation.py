@@ -32,7 +32,7 @@ class Evaluation(Mapping[str, float]):
         return len(self._values)
 
     def interval(self, name: str) -> tuple[float, float]:
-        """Ends of the 95 % confidence interval (the rows as a sample, normal approximation)."""
+        """Ends of the 95 % confidence interval, the rows taken as a sample."""
         return self._intervals[name]
 
     def __repr__(self) -> str:
@@ -66,16 +66,28 @@ def evaluate(likelihood: Likelihood, output: Tensor, y: Tensor, weight: Tensor |
     mean = dict(zip(measures, means.tolist(), strict=True))
     values = likelihood.summary(mean)
     half = {name: 1.96 * error for name, error in zip(measures, errors.tolist(), strict=True)}
-    intervals = _intervals(likelihood, values, mean, half)
+    shares = {name for name, row in zip(measures, stacked, strict=True) if bool(((row == 0) | (row == 1)).all())}
+    intervals = _intervals(likelihood, values, mean, half, shares, float(total * total / spread))
     return Evaluation(values, intervals, len(y))
 
 
 def _intervals(
-    likelihood: Likelihood, values: dict[str, float], mean: dict[str, float], half: dict[str, float]
+    likelihood: Likelihood,
+    values: dict[str, float],
+    mean: dict[str, float],
+    half: dict[str, float],
+    shares: set[str],
+    count: float,
 ) -> dict[str, tuple[float, float]]:
-    """Each metric with every measure moved to one end of its own interval, in turn: the widest span is taken."""
+    """Shares of rows by Wilson's formula, means by the normal one.
+
+    For other metrics every measure is moved to one end of its own interval, in turn, and the widest span is taken.
+    """
     intervals = {}
     for name, value in values.items():
+        if name in shares:
+            intervals[name] = wilson(value, count)
+            continue
         if name in half:
             intervals[name] = (value - half[name], value + half[name])
             continue
@@ -86,3 +98,15 @@ def _intervals(
         ends = [end for end in ends if math.isfinite(end)] or [value]
         intervals[name] = (min(ends), max(ends))
     return intervals
+
+
+def wilson(share: float, count: float) -> tuple[float, float]:
+    """Wilson's 95 % interval of a share of `count` rows: honest for few rows and for shares near 0 and 1.
+
+    >>> [round(end, 3) for end in wilson(1.0, 5)]
+    [0.566, 1.0]
+    """
+    z2 = 1.96**2
+    centre = (share + z2 / (2 * count)) / (1 + z2 / count)
+    half = 1.96 / (1 + z2 / count) * math.sqrt(share * (1 - share) / count + z2 / (4 * count * count))
+    return max(centre - half, 0.0), min(centre + half, 1.0)

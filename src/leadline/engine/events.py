@@ -32,7 +32,10 @@ class StepsDone:
 
 @dataclass(frozen=True)
 class EpochDone:
-    """After the last step of an epoch and, where due, its validation. Metrics are sample-weighted means."""
+    """After the last step of an epoch and, where due, its validation. Metrics are sample-weighted means.
+
+    On a GPU, epochs that are not validated are announced up to a quarter of a second late, several together.
+    """
 
     epoch: int
     step: int

@@ -6,12 +6,12 @@ window. Nothing is copied per step, and no worker process stands between the dat
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import torch
 from torch import Tensor
 
-from leadline.data.data import Batch, Split
+from leadline.data.data import Batch, Split, Stacked
 from leadline.data.inputs import Inputs
 from leadline.layers import noise
 
@@ -30,15 +30,25 @@ def epoch_order(seed: int, epoch: int, count: int) -> Tensor:
 
 class Feed:
     """Args:
-        split: raw rows.
-        inputs: how they are read.
-        batch: rows a step.
-        seed: of order and noise.
-        dtype: of inputs, weights and real targets.
+    split: raw rows.
+    inputs: how they are read.
+    batch: rows a step.
+    seed: of order and noise.
+    dtype: of inputs, weights and real targets.
+    keyed: whether the network has layers that draw noise, so that batches carry keys.
     """
 
-    def __init__(self, split: Split, inputs: Inputs, batch: int, seed: int, device: torch.device, dtype: torch.dtype):
-        self.batch, self.seed = batch, seed
+    def __init__(
+        self,
+        split: Split,
+        inputs: Inputs,
+        batch: int,
+        seed: int,
+        device: torch.device,
+        dtype: torch.dtype,
+        keyed: bool = True,
+    ):
+        self.batch, self.seed, self.keyed = batch, seed, keyed
         self.x = inputs.encode(split.x.to(device)).to(dtype)
         self.y = split.y.to(device, dtype if split.y.is_floating_point() else None)
         self.weight = None if split.weight is None else split.weight.to(device, dtype)
@@ -47,27 +57,38 @@ class Feed:
         return len(self.y)
 
     @property
+    def full(self) -> int:
+        """Batches of full size an epoch."""
+        return len(self) // self.batch
+
+    @property
     def steps(self) -> int:
         """Batches an epoch; the last may be smaller."""
         return -(-len(self) // self.batch)
 
-    def calls(self, epoch: int, start: int, together: int) -> Iterator[list[Batch]]:
+    def calls(self, epoch: int, start: int, together: int) -> Iterator[Sequence[Batch]]:
         """The epoch's batches from number `start` on, `together` full ones at a time, the rest one by one.
 
         Groups begin at multiples of `together`, so an epoch that is taken up again falls into the same groups.
         """
-        order = epoch_order(self.seed, epoch, len(self)).to(self.y.device)
-        full = len(self) // self.batch
-        grouped = full - full % together
+        order = epoch_order(self.seed, epoch, len(self))
+        if self.y.is_cuda:  # out of pinned memory, or the copy would wait for all steps before it
+            order = order.pin_memory()
+        order = order.to(self.y.device, non_blocking=True)
+        grouped = self.full - self.full % together
         row_bytes = self.x[0].numel() * self.x.element_size()
         window = max(1, _WINDOW_BYTES // max(1, row_bytes * self.batch * together)) * together
         at = start
         while at < self.steps:
             stop = min(at + window, grouped) if at < grouped else min(at + window, self.steps)
-            batches = self._window(epoch, order[at * self.batch : stop * self.batch]).split(self.batch)
-            size = together if at < grouped else 1
-            for first in range(0, stop - at, size):
-                yield batches[first : first + size]
+            rows = self._window(epoch, order[at * self.batch : stop * self.batch])
+            if at < grouped and together > 1:
+                size = together * self.batch
+                for first in range(0, len(rows), size):
+                    yield Stacked(rows.stretch(first, first + size), self.batch)
+            else:
+                for batch in rows.split(self.batch):
+                    yield [batch]
             at = stop
 
     def whole(self) -> Batch:
@@ -77,4 +98,5 @@ class Feed:
     def _window(self, epoch: int, index: Tensor) -> Batch:
         take = lambda column: column.index_select(0, index)  # noqa: E731 - several times faster than column[index]
         weight = None if self.weight is None else take(self.weight)
-        return Batch(take(self.x), take(self.y), weight, index, noise.example_keys(self.seed, epoch, index))
+        keys = noise.example_keys(self.seed, epoch, index) if self.keyed else None
+        return Batch(take(self.x), take(self.y), weight, index, keys)

@@ -22,8 +22,8 @@ _SHARE = 50  # at least this many times what the last one took, so that they cos
 
 class Keeper:
     """Args:
-        record: the run's folder.
-        extra: more plain state to keep in each checkpoint, such as the doctor's.
+    record: the run's folder.
+    extra: more plain state to keep in each checkpoint, such as the doctor's.
     """
 
     def __init__(self, record: Record, extra: Callable[[], Any] = dict):
@@ -38,10 +38,11 @@ class Keeper:
                 self.save()
         elif isinstance(event, StepsDone):
             if self._due():
+                self._own_loop().settle()
                 self.save()
         elif isinstance(event, EpochDone):
             self._write(event)
-            if self._due():
+            if self._due() and event.epoch == self._own_loop().state.epoch:
                 self.save()
         elif isinstance(event, RunEnded):
             self.save()
@@ -56,12 +57,15 @@ class Keeper:
         self.record.append("timing.jsonl", {"epoch": event.epoch, "step": event.step, "seconds": now - self._line_at})
         self._line_at = now
 
+    def _own_loop(self) -> Loop:
+        if self.loop is None:
+            raise RuntimeError("a keeper must be given its loop before the loop starts")
+        return self.loop
+
     def save(self) -> None:
         """Write a checkpoint of the loop as it stands."""
         start = time.monotonic()
-        loop = self.loop
-        if loop is None:
-            raise RuntimeError("a keeper must be given its loop before the loop starts")
+        loop = self._own_loop()
         state = loop.state
         if not bool(torch.isfinite(state.epoch_losses()).all()):
             return  # the loop is about to find out
@@ -70,6 +74,7 @@ class Keeper:
         if state.best:
             groups["best"] = state.best
         plain = {**state.plain(), "skeleton": skeleton, "extra": self.extra()}
+        self.record.sync("metrics.jsonl")
         with self.record.writing():
             checkpoint.save(self.record.checkpoints, state.step, groups, plain)
         self._saved_at = time.monotonic()

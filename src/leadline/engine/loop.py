@@ -11,7 +11,8 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, NoReturn
 
 import torch
 from torch import Tensor, nn
@@ -28,6 +29,7 @@ from leadline.optim.rule import Rule
 from leadline.settings import Settings
 
 _LOOK_SECONDS = 0.5  # between looks at the losses, each of which waits for the device
+_SETTLE_SECONDS = 0.25  # that an epoch on a GPU may wait to be announced
 _DIVERGED = 100.0  # mean loss of an epoch over the first loss: no healthy run gets there
 
 
@@ -41,10 +43,10 @@ class NotFinite(Exception):
 
 class Loop:
     """Args:
-        train, val: the splits as fed to the network; `val` may be None.
-        rule: bound to `model` and `likelihood`.
-        state: where to begin; a fresh one begins at the beginning.
-        listeners: called with every event, in order.
+    train, val: the splits as fed to the network; `val` may be None.
+    rule: bound to `model` and `likelihood`.
+    state: where to begin; a fresh one begins at the beginning.
+    listeners: called with every event, in order.
     """
 
     def __init__(
@@ -63,6 +65,9 @@ class Loop:
         self.state = state or State()
         self.listeners = tuple(listeners)
         self.stop_asked = False
+        self._good: tuple[int, int, dict[str, Tensor], dict[str, Tensor], Any] | None = None
+        self._looked = self._settled = 0.0
+        self._unsettled: list[tuple[int, int, Tensor]] = []  # epochs that are over but not announced
 
     def fit(self) -> State:
         """Train until the last epoch, an early stop, or a request to stop; the state at the end."""
@@ -79,45 +84,51 @@ class Loop:
     def epoch(self) -> None:
         """The rest of the current epoch; returns early, between calls, when asked to stop."""
         state = self.state
-        self._remember()
-        looked = time.monotonic()
-        first = state.step - state.epoch * self.train.steps
-        for batches in self.train.calls(state.epoch, first, self.rule.steps_per_call):
+        if self._good is None:
+            self._remember()
+        for batches in self._calls():
             self.step(batches)
             if self.stop_asked and state.step < (state.epoch + 1) * self.train.steps:
                 self._check_finite()
                 return
-            if time.monotonic() - looked > _LOOK_SECONDS:
+            if time.monotonic() - self._looked > _LOOK_SECONDS and not self._unsettled:
                 self._check_finite()
-                looked = time.monotonic()
-        self._check_finite()
+                self._remember()
         self._close_epoch()
 
-    def step(self, batches: list[Batch]) -> None:
-        """One call of the rule. Layers that draw from torch's generator find it seeded by (seed, step)."""
+    def step(self, batches: Sequence[Batch]) -> None:
+        """One call of the rule."""
         state = self.state
-        self._seed_torch()
-        losses = self.rule.steps(batches, state.step)
+        losses = self._move(batches)
         state.losses.append(losses)
         state.step += len(batches)
         self._say(StepsDone(state.epoch, state.step, losses))
 
     def advance_to(self, step: int) -> Batch:
-        """Repeat steps, without validating, up to the call that holds `step`, then singly; that step's batch."""
+        """Repeat steps in silence, without validating, until `step` is next; its batch."""
         state = self.state
         while True:
-            first = state.step - state.epoch * self.train.steps
-            last_epoch = step // self.train.steps == state.epoch
-            for batches in self.train.calls(state.epoch, first, self.rule.steps_per_call):
-                if last_epoch and state.step + len(batches) > step:
-                    for batch in batches:
-                        self._seed_torch()
-                        if state.step == step:
-                            return batch
-                        self.rule.step(batch, state.step)
-                        state.step += 1
-                self.step(batches)
+            target = step if step // self.train.steps == state.epoch else (state.epoch + 1) * self.train.steps
+            for batches in self._calls():
+                if state.step + len(batches) <= target:
+                    self._move(batches)
+                    state.step += len(batches)
+                    continue
+                for batch in batches:
+                    self._seed_torch()
+                    if state.step == step:
+                        return batch
+                    self.rule.step(batch, state.step)
+                    state.step += 1
             state.epoch, state.losses = state.epoch + 1, []
+
+    def _calls(self) -> Iterator[Sequence[Batch]]:
+        first = self.state.step - self.state.epoch * self.train.steps
+        return self.train.calls(self.state.epoch, first, self.rule.steps_per_call)
+
+    def _move(self, batches: Sequence[Batch]) -> Tensor:
+        self._seed_torch()
+        return self.rule.steps(batches, self.state.step)
 
     def validate(self) -> Evaluation | None:
         """Metrics on the validation split."""
@@ -126,26 +137,47 @@ class Loop:
         return evaluate(self.likelihood, outputs(self.model, self.val.x), self.val.y, self.val.weight)
 
     def _close_epoch(self) -> None:
+        """The epoch is over. On a GPU, one that is not validated is settled later, so that no epoch waits for it."""
         state, settings = self.state, self.settings
-        losses = state.epoch_losses()
-        mean = self._mean_loss(losses)
-        state.first_loss = float(losses[0]) if state.first_loss is None else state.first_loss
-        state.epoch += 1
-        last = state.epoch == settings.epochs
-        metrics, improved = {"train": {"loss": mean}}, False
-        evaluation = self.validate() if state.epoch % settings.validate_every == 0 or last else None
-        if evaluation is not None:
-            metrics["val"] = dict(evaluation)
-            improved = self._judge(evaluation)
-        state.losses = []
-        if not math.isfinite(mean) or mean > _DIVERGED * (abs(state.first_loss) + 1):
-            state.ended = "diverged"
-        elif settings.patience is not None and state.stale >= settings.patience:
-            state.ended = "stopped early"
-        elif last:
-            state.ended = "finished"
-        rate = self.rule.rate(state.step - 1)
-        self._say(EpochDone(state.epoch, state.step, rate, metrics, improved, losses))
+        last = state.epoch + 1 == settings.epochs
+        validating = self.val is not None and ((state.epoch + 1) % settings.validate_every == 0 or last)
+        self._unsettled.append((state.epoch + 1, state.step, state.epoch_losses()))
+        waits = self.train.y.is_cuda and not (validating or last or self.stop_asked)
+        if waits and time.monotonic() - self._settled < _SETTLE_SECONDS:
+            state.epoch, state.losses = state.epoch + 1, []
+            return
+        evaluation = self.validate() if validating else None
+        if last or (evaluation is not None and not math.isfinite(evaluation["nll"])):
+            self._check_finite()
+        state.epoch, state.losses = state.epoch + 1, []
+        self.settle(evaluation)
+
+    def settle(self, evaluation: Evaluation | None = None) -> None:
+        """Read the losses of the epochs that are over, decide what follows from them, and announce the epochs.
+
+        Args:
+            evaluation: of the last of them.
+        """
+        state, settings = self.state, self.settings
+        over, self._unsettled = self._unsettled, []
+        losses = torch.cat([epoch[2] for epoch in over]).cpu().split([len(epoch[2]) for epoch in over]) if over else ()
+        for (epoch, step, _), own in zip(over, losses, strict=True):
+            mean = self._mean_loss(own)
+            if not math.isfinite(mean):
+                self._rewind(epoch - 1)
+            state.first_loss = float(own[0]) if state.first_loss is None else state.first_loss
+            metrics, improved = {"train": {"loss": mean}}, False
+            if evaluation is not None and epoch == state.epoch:
+                metrics["val"] = dict(evaluation)
+                improved = self._judge(evaluation)
+            if mean > _DIVERGED * (abs(state.first_loss) + 1):
+                state.ended = "diverged"
+            elif settings.patience is not None and state.stale >= settings.patience:
+                state.ended = "stopped early"
+            elif epoch == settings.epochs:
+                state.ended = "finished"
+            self._say(EpochDone(epoch, step, self.rule.rate(step - 1), metrics, improved, own))
+        self._settled = time.monotonic()
 
     def _judge(self, evaluation: Evaluation) -> bool:
         """Keep these weights if no earlier epoch scored higher; equal scores prefer the later epoch."""
@@ -161,52 +193,56 @@ class Loop:
 
     def _mean_loss(self, losses: Tensor) -> float:
         """Sample-weighted mean over the epoch: a smaller last batch counts for less."""
-        sizes = torch.full((len(losses),), float(self.train.batch), dtype=torch.float64, device=losses.device)
+        sizes = torch.full((len(losses),), float(self.train.batch), dtype=torch.float64)
         if len(self.train) % self.train.batch:
             sizes[-1] = len(self.train) % self.train.batch
         return float((losses.double() * sizes).sum() / sizes.sum())
 
     def _remember(self) -> None:
-        """Keep the state at the start of this stretch, to rewind to."""
+        """Keep this state to rewind to, should a value stop being finite."""
         tensors, skeleton = pack(self.rule.state())
-        self._good = (self.state.step, len(self.state.losses), copy(weights(self.model, self.likelihood)))
-        self._good_rule = (copy(tensors), skeleton)
+        values = copy(weights(self.model, self.likelihood))
+        self._good = (self.state.step, self.state.epoch, values, copy(tensors), skeleton)
+        self._looked = time.monotonic()
 
     def _check_finite(self) -> None:
-        losses = self.state.epoch_losses()
-        finite = torch.isfinite(losses)
-        if bool(finite.all()) and all(bool(t.isfinite().all()) for t in self.model.parameters()):
-            return
-        bad = int((~finite).nonzero()[0]) if not bool(finite.all()) else len(losses)
-        self._rewind(bad)
+        values = [self.state.epoch_losses(), *self.model.parameters(), *self.likelihood.parameters()]
+        if not bool(torch.stack([value.isfinite().all() for value in values]).all()):
+            self._rewind(self.state.epoch)
 
-    def _rewind(self, bad: int) -> None:
-        """Replay from the last good state up to the step that broke, one step at a time, and stand before it."""
+    def _rewind(self, broken_epoch: int) -> NoReturn:
+        """Go back to the last good state, repeat up to the step that broke, and stand just before it."""
         state = self.state
-        step, kept, values = self._good
-        put(weights(self.model, self.likelihood), values)
-        self.rule.load_state(unpack(self._good_rule[1], copy(self._good_rule[0])))
-        state.step, state.losses = step, state.losses[:kept]
-        first = step - state.epoch * self.train.steps
-        for batches in self.train.calls(state.epoch, first, 1):
+        step, state.epoch, values, tensors, skeleton = self._good
+        self._restore(values, tensors, skeleton)
+        state.step, state.losses, state.ended, self._unsettled = step, [], "diverged", []
+        start = max(step, broken_epoch * self.train.steps)
+        while True:  # the first step whose loss or update is not finite, one by one from the broken epoch's start on
+            batch = self.advance_to(start)
             before = copy(weights(self.model, self.likelihood))
             tensors, skeleton = pack(self.rule.state())
             tensors = copy(tensors)
-            self._seed_torch()
-            loss = self.rule.steps(batches, state.step)
-            broken = not bool(loss.isfinite().all()) or not all(
-                bool(p.isfinite().all()) for p in self.model.parameters()
-            )
-            if broken or state.step - state.epoch * self.train.steps >= bad:
-                put(weights(self.model, self.likelihood), before)
-                self.rule.load_state(unpack(skeleton, tensors))
-                state.ended = "diverged"
-                raise NotFinite(state.step, batches[0], float(loss[0]))
-            state.losses.append(loss)
-            state.step += 1
+            loss = self.rule.step(batch, state.step)
+            if not all(bool(v.isfinite().all()) for v in (loss, *self.model.parameters())) or self._past(start):
+                self._restore(before, tensors, skeleton)
+                raise NotFinite(state.step, batch, float(loss))
+            state.step = start = start + 1
+            if start % self.train.steps == 0:
+                state.epoch += 1
+
+    def _past(self, step: int) -> bool:
+        """Whether this is the run's last step: compiled steps may overflow where single ones do not."""
+        return step == self.settings.epochs * self.train.steps - 1
+
+    def _restore(self, values: dict[str, Tensor], tensors: dict[str, Tensor], skeleton: Any) -> None:
+        put(weights(self.model, self.likelihood), values)
+        self.rule.load_state(unpack(skeleton, copy(tensors)))
 
     def _seed_torch(self) -> None:
-        """Seed the generators of this run's device alone: torch.manual_seed visits every back end, for 1 ms a call."""
+        """Layers that draw from torch's generators find them seeded by (seed, step).
+
+        Those of this run's device alone: torch.manual_seed visits every back end, which takes longer than a step.
+        """
         seed = noise.mix_int(self.settings.seed, self.state.step, 1)
         torch.default_generator.manual_seed(seed)
         if self.train.y.is_cuda:

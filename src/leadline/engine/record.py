@@ -1,11 +1,11 @@
 """A run's folder: what was asked for, what happened, and enough to go on.
 
-    run.json          config, versions, seed, data fingerprint; how it ended
-    metrics.jsonl     one line an epoch, numbers that depend on nothing but the run itself: equal runs, equal files
-    timing.jsonl      what took how long: differs from run to run
-    findings.json     what the doctor said
-    checkpoints/      see `leadline.engine.checkpoint`
-    figures/, report.html
+run.json          config, versions, seed, data fingerprint; how it ended
+metrics.jsonl     one line an epoch, numbers that depend on nothing but the run itself: equal runs, equal files
+timing.jsonl      what took how long: differs from run to run
+findings.json     what the doctor said
+checkpoints/      see `leadline.engine.checkpoint`
+figures/, report.html
 """
 
 from __future__ import annotations
@@ -97,11 +97,16 @@ class Record:
             raise RunError(must, got=f"{error.strerror} at {error.filename or self.folder}", do=do) from None
 
     def append(self, name: str, line: dict[str, Any]) -> None:
-        """Add one line to a .jsonl file, through to the disk."""
+        """Add one line to a .jsonl file. It survives a kill at once, a power cut after `sync`."""
         with self.writing(), open(self.folder / name, "a") as file:
             file.write(json.dumps(_finite(line)) + "\n")
-            file.flush()
-            os.fsync(file.fileno())
+
+    def sync(self, name: str) -> None:
+        """Put a file's lines through to the disk."""
+        path = self.folder / name
+        if path.exists():
+            with self.writing(), open(path, "rb") as file:
+                os.fsync(file.fileno())
 
     def lines(self, name: str) -> list[dict[str, Any]]:
         """The lines of a .jsonl file; one that a kill cut short is left out."""

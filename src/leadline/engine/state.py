@@ -14,15 +14,15 @@ from leadline.likelihoods.likelihood import Likelihood
 @dataclass
 class State:
     """Args:
-        step: steps done.
-        epoch: epochs done.
-        losses: losses of the steps of the epoch under way, in order.
-        first_loss: of the first step: what divergence is measured against.
-        best_score: of the best epoch; None before the first validation.
-        best_epoch: its number; 0 before the first validation.
-        best: its weights.
-        stale: validations since the score last rose.
-        ended: why the run is over; "" while it is not.
+    step: steps done.
+    epoch: epochs done.
+    losses: losses of the steps of the epoch under way, in order.
+    first_loss: of the first step: what divergence is measured against.
+    best_score: of the best epoch; None before the first validation.
+    best_epoch: its number; 0 before the first validation.
+    best: its weights.
+    stale: validations since the score last rose.
+    ended: why the run is over; "" while it is not.
     """
 
     step: int = 0

@@ -28,6 +28,8 @@ class Dropout(nn.Module):
     True
     """
 
+    draws_noise = True
+
     def __init__(self, p_drop: float, site: int = 0):
         super().__init__()
         self.p_drop, self.site = p_drop, site

@@ -12,7 +12,7 @@ Notation   key -> keys[b],  site -> a number that tells layers apart,  mix -> sp
 from __future__ import annotations
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 _C = -0x61C8864680B583EB  # 2^64 / golden ratio, as a signed number: splitmix64's increment
 
@@ -62,6 +62,11 @@ def kept(keys: Tensor, shape: tuple[int, ...], p_drop: float, site: int) -> Tens
     position = torch.arange(-(-count // 4), device=keys.device)
     values = mix(mix(keys ^ (site * _C % 2**63))[:, None] + position).view(torch.int16)
     return (values[:, :count] >= round(p_drop * 2**16) - 2**15).view(len(keys), *shape)
+
+
+def draws_noise(model: nn.Module) -> bool:
+    """Whether any layer of `model` says that it draws from the current keys."""
+    return any(getattr(module, "draws_noise", False) for module in model.modules())
 
 
 class _Current:

@@ -69,6 +69,4 @@ class Prediction(ABC):
 
 def check_probability(name: str, value: float) -> None:
     if not 0 < value < 1:
-        raise UserError(
-            f"{name} must lie between 0 and 1", got=f"{name}={value}", do=f"Write 90 % as {name}=0.9"
-        )
+        raise UserError(f"{name} must lie between 0 and 1", got=f"{name}={value}", do=f"Write 90 % as {name}=0.9")

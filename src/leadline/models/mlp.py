@@ -61,8 +61,7 @@ class MLP(nn.Module, Configured):
         self.dim_input, self.hidden, self.dim_output = dim_input, tuple(hidden), dim_output
         self.activation, self.norm, self.p_drop, self.residual = activation, norm, p_drop, residual
         self.layers = nn.ModuleList(
-            _Layer(widths[k], widths[k + 1], activation, norm, p_drop, residual, site=k + 1)
-            for k in range(len(hidden))
+            _Layer(widths[k], widths[k + 1], activation, norm, p_drop, residual, site=k + 1) for k in range(len(hidden))
         )
         self.head = nn.Linear(widths[-1], dim_output)
 

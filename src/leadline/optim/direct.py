@@ -14,7 +14,7 @@ from torch.optim.sgd import sgd
 
 class Direct:
     """Args:
-        optimizer: a fused SGD or AdamW over one parameter group.
+    optimizer: a fused SGD or AdamW over one parameter group.
     """
 
     def __init__(self, optimizer: torch.optim.Optimizer):

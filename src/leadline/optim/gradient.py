@@ -28,10 +28,10 @@ from leadline.settings import Settings
 
 class Gradient(Rule):
     """Args:
-        settings: optimizer, lr, schedule, clip, accumulate, precision.
-        optimizer: an optimizer over the model's parameters, in place of the named one.
-        schedule: a torch scheduler on that optimizer (stepped once a step), or a function from the step's number to
-            a factor on the learning rate, in place of the named one.
+    settings: optimizer, lr, schedule, clip, accumulate, precision.
+    optimizer: an optimizer over the model's parameters, in place of the named one.
+    schedule: a torch scheduler on that optimizer (stepped once a step), or a function from the step's number to
+        a factor on the learning rate, in place of the named one.
     """
 
     def __init__(

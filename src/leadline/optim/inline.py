@@ -21,7 +21,7 @@ Update = Callable[[list[Tensor], Tensor], None]
 
 class Inline:
     """Args:
-        optimizer: an SGD, Adam or AdamW over one parameter group.
+    optimizer: an SGD, Adam or AdamW over one parameter group.
     """
 
     def __init__(self, optimizer: torch.optim.Optimizer):
@@ -30,6 +30,8 @@ class Inline:
         self.parameters: list[Tensor] = [p for p in self.group["params"] if p.requires_grad]
         self.adam = not isinstance(optimizer, torch.optim.SGD)
         self._begin()
+        first = self.optimizer.state.get(self.parameters[0], {})
+        self.count = int(first["step"]) if "step" in first else 0  # kept here, so that no step waits for the device
 
     @staticmethod
     def obstacle(optimizer: torch.optim.Optimizer) -> str | None:
@@ -63,13 +65,12 @@ class Inline:
         if not self.adam:
             return [[rate, 0.0, 0.0] for rate in rates]
         beta1, beta2 = self.group["betas"]
-        t = int(self.optimizer.state[self.parameters[0]]["step"].item())
-        return [
-            [rate, rate / (1 - beta1 ** (t + k)), (1 - beta2 ** (t + k)) ** 0.5] for k, rate in enumerate(rates, 1)
-        ]
+        t = self.count
+        return [[rate, rate / (1 - beta1 ** (t + k)), (1 - beta2 ** (t + k)) ** 0.5] for k, rate in enumerate(rates, 1)]
 
     def counted(self, steps: int) -> None:
         """Tell the optimizer's own step counters of steps made here."""
+        self.count += steps
         if self.adam:
             torch._foreach_add_(self._gather("step"), float(steps))
 

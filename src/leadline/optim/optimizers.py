@@ -7,8 +7,8 @@ from collections.abc import Iterable
 import torch
 from torch import nn
 
-from leadline.settings import Settings
 from leadline.names import lookup
+from leadline.settings import Settings
 
 
 def optimizer(settings: Settings, parameters: Iterable[nn.Parameter]) -> torch.optim.Optimizer:

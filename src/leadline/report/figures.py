@@ -322,7 +322,7 @@ def svg(figure: Figure, name: str) -> str:
     figure.patch.set_visible(True)
     text = stream.getvalue()
     text = text[text.index("<svg") :]
-    text = re.sub(r"<!--.*?-->|<metadata>.*?</metadata>", "", text, flags=re.S)
+    text = re.sub(r"<!--.*?-->|<metadata>.*?</metadata>|<style.*?</style>", "", text, flags=re.S)
     text = (
         re.sub(r'\s(xmlns(:\w+)?|version|width|height)="[^"]*"', "", text[: text.index(">")]) + text[text.index(">") :]
     )
@@ -330,7 +330,7 @@ def svg(figure: Figure, name: str) -> str:
 
     def adapt(tag: re.Match[str]) -> str:
         inside = re.sub(r'(\sid="|url\(#|href="#)', rf"\g<1>{name}-", tag[0])
-        inside = re.sub(r"(font: [^;\"]*?px )[^;\"]*", r"\1var(--font)", inside)
+        inside = re.sub(r"'DejaVu Sans'[^;\"]*", "var(--font)", inside)
         return re.sub(r"(?<=: )#[0-9a-f]{6}", lambda colour: variables.get(colour[0], colour[0]), inside)
 
     text = re.sub(r"<[^>]*>", adapt, text)  # tags alone: what a user wrote stands between them

@@ -138,7 +138,7 @@ def wilson(part: np.ndarray, rows: np.ndarray, z: float = 1.96) -> tuple[np.ndar
     """Ends of the 95 % interval of a frequency; sound for few rows too (Wilson, 1927)."""
     centre = (part + z**2 / (2 * rows)) / (1 + z**2 / rows)
     half = z / (1 + z**2 / rows) * np.sqrt(part * (1 - part) / rows + z**2 / (4 * rows**2))
-    return np.minimum(centre - half, part), np.maximum(centre + half, part)
+    return np.clip(centre - half, 0, part), np.clip(centre + half, part, 1)
 
 
 def coverage(answers: Answers) -> np.ndarray | None:

@@ -123,8 +123,10 @@ def _headline(facts: Facts) -> str:
 
 
 def _subtitle(facts: Facts) -> str:
-    told = [(key, facts.config[key]) for key in ("name", "created") if isinstance(facts.config.get(key), str)]
-    told = [text.replace("T", " ") if key == "created" else text for key, text in told if text != facts.title]
+    name, created = (facts.config.get(key) for key in ("name", "created"))
+    told = [name] if isinstance(name, str) and name != facts.title else []
+    if isinstance(created, str):
+        told.append(created.replace("T", " "))
     chips = "".join(
         f' <a class="chip" style="--of:var(--{severity})" href="#doctor">{count(found, severity)}</a>'
         for severity in SEVERITIES

@@ -245,11 +245,11 @@ def _sparkline(x: np.ndarray, width: int = 190, height: int = 30) -> str:
 
 def _thumbnail(x: np.ndarray) -> str:
     """A small PNG of (Y, X), (1, Y, X) or (3, Y, X); nothing for other shapes."""
-    if x.ndim == 3 and x.shape[0] == 1:
-        x = x[0]
-    elif x.ndim == 3 and x.shape[0] == 3:
-        x = x.transpose(1, 2, 0)
-    if (x.ndim == 3 and x.shape[2] != 3) or min(x.shape[:2]) < 2 or not np.isfinite(x).all():
+    if x.ndim == 3 and x.shape[0] in (1, 3):
+        x = x[0] if x.shape[0] == 1 else x.transpose(1, 2, 0)
+    elif x.ndim == 3:
+        return ""
+    if min(x.shape[:2]) < 2 or not np.isfinite(x).all():
         return ""
     from matplotlib.image import imsave
 

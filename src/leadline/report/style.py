@@ -19,7 +19,7 @@ COLOURS: dict[str, tuple[str, str]] = {
     "soft": ("#5a6675", "#9ba7b6"),
     "line": ("#dce1e8", "#2d3641"),
     "train": ("#0072b2", "#5db7f0"),
-    "val": ("#d15b00", "#ff9f5c"),
+    "val": ("#c05300", "#ff9f5c"),
     "test": ("#007f5f", "#45cfa3"),
     "miss": ("#8a3a9b", "#dba4ea"),
     "error": ("#b3261e", "#ff8a80"),
@@ -116,7 +116,7 @@ figure{margin:0}
 figure .plate{overflow-x:auto}
 figure svg{display:block;width:100%;height:auto}
 figure.full svg{min-width:600px}
-figure svg text{font-family:var(--font)}
+figure svg *{stroke-linejoin:round;stroke-linecap:butt}
 figcaption{color:var(--soft);font-size:13px;margin-top:10px;max-width:115ch}
 .scroll{overflow:auto;margin:0 -6px;padding:0 6px}.scroll.cut{max-height:430px}
 .below{margin:10px 0 0}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from torch import Tensor
 
 from leadline.report.facts import Facts
 from leadline.report.numbers import array
@@ -55,5 +56,5 @@ def _real(facts: Facts, split: str) -> str:
     return f"{begin}, not clearly better than always answering the training mean: {number(base)}."
 
 
-def _mean(values: np.ndarray, weight) -> float:
+def _mean(values: np.ndarray, weight: Tensor | None) -> float:
     return float(np.average(values, weights=None if weight is None else array(weight)))

@@ -1,0 +1,64 @@
+"""Say what is wrong: with data and a model before they are trained, or with a run, from its record.
+
+Exit code 1 when something of severity error is found, else 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from leadline.cli import recipe
+from leadline.cli.flag import Flag
+from leadline.cli.line import Line
+from leadline.cli.screen import Screen
+from leadline.cli.words import extra_words
+from leadline.doctor.finding import Finding
+
+USAGE = "leadline doctor SOURCE [flags]   or   leadline doctor RUN"
+EXAMPLES = (
+    "leadline doctor cars.csv --target price",
+    "leadline doctor mnist1d --model MLP --hidden 100 --label-noise 0.1",
+    "leadline doctor runs/first --json",
+)
+MORE = "Data and model take the flags that `leadline train` takes; nothing is trained."
+
+
+def flags(argv: Sequence[str]) -> list[Flag]:
+    what = recipe.find_source(argv, ())
+    if what is not None and is_run(what):
+        return []
+    kind = recipe.model_type(argv)
+    return [*recipe.choice_flags(), *recipe.model_flags(kind), *recipe.data_flags(what, kind)]
+
+
+def run(line: Line, screen: Screen) -> int:
+    what = recipe.need_source("doctor", line.words[0] if line.words else None)
+    extra_words("doctor", line.words, 1)
+    findings = recorded(Path(what)) if is_run(what) else before(what, line, screen)
+    screen.findings(findings)
+    if not findings:
+        screen.say("nothing wrong found")
+    screen.answer({"source": what, "findings": [finding.to_dict() for finding in findings]})
+    return int(any(finding.severity == "error" for finding in findings))
+
+
+def is_run(what: str) -> bool:
+    """Whether the word names a folder rather than data."""
+    return Path(what).is_dir()
+
+
+def recorded(folder: Path) -> list[Finding]:
+    """What was found while the run trained, as its folder tells."""
+    from leadline.engine.record import Record
+
+    return [Finding(**entry) for entry in Record.open(folder).findings()]
+
+
+def before(what: str, line: Line, screen: Screen) -> list[Finding]:
+    """What stands in the way of training."""
+    import leadline as ll
+
+    made = recipe.make(what, line)
+    screen.say(str(made.data.account))
+    return ll.doctor.before(made.model, made.data, made.likelihood)

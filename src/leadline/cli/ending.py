@@ -1,0 +1,63 @@
+"""How a run that was trained or resumed is told: reason, metrics, best epoch, what to do next; and its exit code."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+from typing import Any
+
+from leadline.cli.screen import Screen
+from leadline.doctor.finding import Finding
+from leadline.run import Run
+
+INTERRUPTED = 130
+
+
+def finish(run: Run, screen: Screen, said: Sequence[Finding] = ()) -> int:
+    """Tell how the run ended; `said` are the findings that were shown before it began."""
+    folder = shlex.quote(str(run.folder))
+    if run.reason == "interrupted":
+        screen.say(f"Interrupted after {len(run.history)} epochs. Nothing is lost; to go on:")
+        screen.command(f"leadline resume {folder}")
+        screen.answer(answer(run, {}))
+        return INTERRUPTED
+    evaluations = {name: run.evaluate(name) for name, _ in run.data.splits()}
+    screen.findings([finding for finding in run.findings if finding not in said])
+    screen.say()
+    screen.metrics(evaluations)
+    screen.say()
+    screen.say(f"{run.reason} after {len(run.history)} epochs, {run.seconds:.1f} s; {_best(run)}")
+    if run.report:
+        screen.say(f"report: {run.report}")
+    screen.say("next:")
+    for words in next_steps(run, folder):
+        screen.command(words)
+    screen.answer(answer(run, evaluations))
+    return 0
+
+
+def answer(run: Run, evaluations: dict[str, Any]) -> dict[str, Any]:
+    """The run as --json tells it."""
+    return {
+        "run": run.folder,
+        "reason": run.reason,
+        "best_epoch": run.best_epoch,
+        "seconds": round(run.seconds, 3),
+        "metrics": {split: dict(evaluation) for split, evaluation in evaluations.items()},
+        "intervals": {
+            split: {name: evaluation.interval(name) for name in evaluation} for split, evaluation in evaluations.items()
+        },
+        "findings": [finding.to_dict() for finding in run.findings],
+        "report": run.report,
+    }
+
+
+def next_steps(run: Run, folder: str) -> list[str]:
+    """Commands worth trying on this run."""
+    return [f"leadline predict {folder} rows.csv", f"leadline evaluate {folder}", f"leadline show run {folder}"]
+
+
+def _best(run: Run) -> str:
+    if run.best_epoch is None:
+        return "no rows to validate on: the weights are those of the last epoch"
+    return f"the weights are those of epoch {run.best_epoch}, the best on the validation rows"

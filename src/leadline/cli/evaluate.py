@@ -1,0 +1,68 @@
+"""Measure a run on one of its splits, or on rows of your own that have the target."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from torch import Tensor
+
+from leadline.cli.flag import Flag
+from leadline.cli.line import Line
+from leadline.cli.screen import Screen
+from leadline.cli.words import need_run
+from leadline.data.data import Split
+from leadline.engine.evaluation import Evaluation
+from leadline.errors import UserError
+from leadline.run import Run
+
+USAGE = "leadline evaluate RUN [--split test | --data FILE]"
+EXAMPLES = (
+    "leadline evaluate runs/first",
+    "leadline evaluate runs/first --split val --json",
+    "leadline evaluate runs/cars --data newer-cars.csv",
+)
+
+
+def flags(argv: Sequence[str]) -> list[Flag]:
+    return [
+        Flag("split", help="train, val or test", default="test"),
+        Flag("data", help="a file with the run's columns, the target among them, instead of a split"),
+    ]
+
+
+def run(line: Line, screen: Screen) -> int:
+    folder = need_run("evaluate", line)
+    split, path = line.get("split", "test"), line.get("data")
+    if path is not None and ("verb", "split") in line.values:
+        raise UserError("rows must come from one place", got=f"--split {split} and --data {path}", do="Keep one")
+    import leadline as ll
+
+    trained = ll.load(folder)
+    if path is None:
+        name, evaluation = split.lower(), trained.evaluate(split)
+    else:
+        from leadline.cli.rows import inputs_of, outcome_of, read
+
+        table = read(path)
+        x = inputs_of(table, trained.data.inputs, trained.data.train.x[0].numel(), trained.data.target.name)
+        y = outcome_of(table, trained.data.target)
+        name, evaluation = table.source, measure(trained, x, y)
+    screen.metrics({name: evaluation})
+    screen.answer(
+        {
+            "run": folder,
+            "split": name if path is None else None,
+            "data": path,
+            "rows": evaluation.count,
+            "metrics": dict(evaluation),
+            "intervals": {metric: evaluation.interval(metric) for metric in evaluation},
+        }
+    )
+    return 0
+
+
+def measure(trained: Run, x: Tensor, y: Tensor) -> Evaluation:
+    """Metrics on raw rows of the caller's: they take the place of the run's test split."""
+    rows = Split(x.reshape(len(x), *trained.data.train.x.shape[1:]), y)
+    return replace(trained, data=trained.data.with_(test=rows)).evaluate("test")

@@ -1,0 +1,110 @@
+"""Predict rows of a file: the rows come back as CSV, with what the model says of each behind them.
+
+Columns that are added: `predicted`; for classes `p(<class>)`, the probability of each; for numbers `low` and `high`,
+the ends of the interval that holds the value with probability --interval.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from leadline.cli.flag import Flag, Kind
+from leadline.cli.line import Line
+from leadline.cli.screen import Screen
+from leadline.cli.words import need_run
+from leadline.errors import DataError, UserError
+
+USAGE = "leadline predict RUN INPUT [--output FILE] [--interval 0.9]"
+EXAMPLES = (
+    "leadline predict runs/cars new-cars.csv > predicted.csv",
+    "leadline predict runs/cars new-cars.csv --output predicted.csv --interval 0.95",
+    "leadline predict runs/first rows.csv --json --output predicted.csv",
+)
+
+
+def flags(argv: Sequence[str]) -> list[Flag]:
+    return [
+        Flag("output", help="the file to write; by default the rows are printed"),
+        Flag("interval", Kind((float,)), help="probability that low … high holds a number", default=0.9),
+    ]
+
+
+def run(line: Line, screen: Screen) -> int:
+    folder = need_run("predict", line, words=2)
+    level, output = line.get("interval", 0.9), line.get("output")
+    if len(line.words) < 2:
+        raise DataError(
+            "leadline predict must be told which rows", got="no INPUT", do=f"Try leadline predict {folder} rows.csv"
+        )
+    if not 0 < level < 1:
+        raise UserError("--interval must lie between 0 and 1", got=f"{level:g}", do="Write 90 % as --interval 0.9")
+    import leadline as ll
+    from leadline.cli.rows import read, written
+
+    trained = ll.load(folder)
+    table = read(line.words[1])
+    added = columns_of(trained, table, level)
+    names = [_free(name, table.columns) for name in added]
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow([*table.columns, *names])
+    writer.writerows(zip(*map(written, table.columns.values()), *added.values(), strict=True))
+    if output is not None:
+        write(Path(output), text.getvalue())
+        screen.say(f"{len(table)} rows predicted: {output}")
+    else:
+        (sys.stderr if screen.as_json else sys.stdout).write(text.getvalue())
+    screen.answer({"rows": len(table), "output": output, "columns": names})
+    return 0
+
+
+def columns_of(trained: Any, table: Any, level: float) -> dict[str, list[str]]:
+    """What the model says of each row: name of a column → its cells."""
+    from leadline.cli.rows import inputs_of
+
+    data = trained.data
+    x = inputs_of(table, data.inputs, data.train.x[0].numel(), data.target.name)
+    prediction = trained.predict(x.reshape(len(x), *data.train.x.shape[1:]))
+    if data.target.discrete:
+        classes = data.target.classes or ("0", "1")
+        chances = prediction.mean.double()
+        if chances.dim() == 1:
+            import torch
+
+            chances = torch.stack([1 - chances, chances], 1)
+        columns = {"predicted": [classes[int(code)] for code in prediction.mode]}
+        return columns | {f"p({name})": [f"{p:.6g}" for p in chances[:, k].tolist()] for k, name in enumerate(classes)}
+    low, high = prediction.interval(level)
+    columns = {}
+    for name, values in (("predicted", prediction.mean), ("low", low), ("high", high)):
+        by_output = values.reshape(len(x), -1)
+        many = by_output.shape[1] > 1
+        for k in range(by_output.shape[1]):
+            columns[f"{name}_{k + 1}" if many else name] = [f"{v:.7g}" for v in by_output[:, k].tolist()]
+    return columns
+
+
+def write(path: Path, text: str) -> None:
+    """The whole file or none of it."""
+    from leadline.engine.files import replace_bytes
+
+    try:
+        replace_bytes(path, text.encode())
+    except OSError as error:
+        raise DataError(
+            "--output must be a place that can be written to",
+            got=f"{path} ({error.strerror})",
+            do="Name a file in a folder that exists",
+        ) from None
+
+
+def _free(name: str, taken: Any) -> str:
+    """A column's name that the rows do not have yet."""
+    while name in taken:
+        name += "_"
+    return name

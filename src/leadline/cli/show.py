@@ -1,0 +1,213 @@
+"""Look at a model, at data, at the training loop, or at a run.
+
+A model is shown for inputs and outputs of --dim-input and --dim-output, or for those that --data asks for.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from torch import nn
+
+from leadline.cli import recipe
+from leadline.cli.flag import Flag, Kind
+from leadline.cli.line import Line, first_word, peek
+from leadline.cli.screen import Screen, figure
+from leadline.cli.words import extra_words
+from leadline.data.data import Data, Split
+from leadline.errors import RunError, UserError
+from leadline.models import MODELS, build
+from leadline.names import lookup
+
+USAGE = "leadline show model MODEL | data SOURCE | loop | run DIR [flags]"
+EXAMPLES = (
+    "leadline show model MLP --hidden 100 100 --data mnist1d",
+    "leadline show data cars.csv --target price",
+    "leadline show loop",
+    "leadline show run runs/first",
+)
+MORE = "`leadline show model MLP --help` and `leadline show data moons --help` show the flags of each."
+
+_HOLDERS = (nn.ModuleList, nn.ModuleDict, nn.Sequential)  # which may hold nothing
+
+SIZES = (
+    Flag("dim_input", Kind((int,)), help="numbers a row, where no data are named", default=40),
+    Flag("dim_output", Kind((int,)), help="outputs of the network, where no data are named", default=10),
+    Flag("data", help="a source or file whose rows the model is to read"),
+)
+
+
+def flags(argv: Sequence[str]) -> list[Flag]:
+    topic, rest = (argv[0], argv[1:]) if argv else ("", ())
+    if topic == "model":
+        kind = lookup(first_word(rest, SIZES) or recipe.DEFAULT_MODEL, MODELS, "model")
+        return [*SIZES, *recipe.model_flags(kind), *recipe.data_flags(peek(rest, "--data"), kind)]
+    if topic == "data":
+        kind = lookup(recipe.DEFAULT_MODEL, MODELS, "model")
+        return recipe.data_flags(first_word(rest, recipe.data_flags("table.csv", kind)), kind)
+    return []
+
+
+def run(line: Line, screen: Screen) -> int:
+    if not line.words:
+        raise UserError("leadline show must be told what", got="nothing", do=f"Say one of {', '.join(TOPICS)}")
+    show = lookup(line.words[0], TOPICS, "what to show")
+    extra_words("show", line.words, 1 if show is show_loop else 2)
+    screen.answer(show(line.words[1] if line.words[1:] else None, line, screen))
+    return 0
+
+
+def show_model(name: str | None, line: Line, screen: Screen) -> dict[str, Any]:
+    """Every module with weights or a rule of its own, and how many parameters it has."""
+    source = line.get("data")
+    if source is not None:
+        from leadline.likelihoods import likelihood_for
+
+        data = recipe.make_data(source, line.of("data"))
+        sizes = (data.dim_input, likelihood_for(data.target).dim_output)
+    else:
+        sizes = (line.get("dim_input", 40), line.get("dim_output", 10))
+    model = build(name or recipe.DEFAULT_MODEL, *sizes, **line.of("model"))
+    layers = [
+        {"name": path, "type": type(module).__name__, "weights": _shapes(module), "parameters": _own_count(module)}
+        for path, module in model.named_modules()
+        if path and (_shapes(module) or not (list(module.children()) or isinstance(module, _HOLDERS)))
+    ]
+    total = sum(parameter.numel() for parameter in model.parameters())
+    screen.say(f"{type(model).__name__}: {sizes[0]} numbers in, {sizes[1]} out")
+    rows = [
+        [layer["name"], layer["type"], " ".join(map(_by, layer["weights"].values())), f"{layer['parameters']:,}"]
+        for layer in layers
+    ]
+    screen.table(["layer", "type", "weights", "parameters"], rows)
+    screen.say(f"parameters in all: {total:,}")
+    return {"model": type(model).__name__, "config": model.config, "layers": layers, "parameters": total}
+
+
+def _shapes(module: nn.Module) -> dict[str, list[int]]:
+    return {name: list(parameter.shape) for name, parameter in module.named_parameters(recurse=False)}
+
+
+def _own_count(module: nn.Module) -> int:
+    return sum(parameter.numel() for parameter in module.parameters(recurse=False))
+
+
+def _by(shape: Sequence[int]) -> str:
+    return "×".join(map(str, shape))
+
+
+def show_data(what: str | None, line: Line, screen: Screen) -> dict[str, Any]:
+    """The account, the splits, the inputs, and what is to be predicted."""
+    data = recipe.make_data(recipe.need_source("show data", what), line.of("data"))
+    screen.say(str(data.account))
+    screen.say()
+    if not data.account.columns:
+        screen.say(f"target: {data.target}")
+        screen.say(f"columns: {', '.join(data.inputs.names) or 'without names'}")
+    screen.say(f"a row: {_by(data.train.x.shape[1:])} raw, {data.dim_input} numbers for the network")
+    screen.say()
+    figures = {name: _figures(data, split) for name, split in data.splits()}
+    header = ["split", "rows", *next(iter(figures.values()))]
+    cells = [[name, len(data[name]), *map(figure, of.values())] for name, of in figures.items()]
+    if len(header) > 8:  # many classes: a row each
+        body = [[key, *(of[key] for of in figures.values())] for key in header[2:]]
+        screen.table(["", *figures], [["rows", *(len(data[name]) for name in figures)], *body])
+    else:
+        screen.table(header, cells)
+    return {
+        "data": data.name,
+        "rows": {"read": data.account.read, "used": data.account.used},
+        "target": data.target.config,
+        "inputs": {"columns": list(data.inputs.names), "dim": data.dim_input},
+        "splits": {name: {"rows": len(data[name]), **of} for name, of in figures.items()},
+        "fingerprint": data.fingerprint,
+    }
+
+
+def _figures(data: Data, split: Split) -> dict[str, float]:
+    """How often each class occurs, or where the numbers lie."""
+    if data.target.discrete:
+        classes = data.target.classes or ("0", "1")
+        return {name: int((split.y == code).sum()) for code, name in enumerate(classes)}
+    y = split.y.double()
+    spread = float(y.std(unbiased=False))
+    return {"least": float(y.min()), "mean": float(y.mean()), "most": float(y.max()), "deviation": spread}
+
+
+def show_loop(name: str | None, line: Line, screen: Screen) -> dict[str, Any]:
+    """The loop as its own docstrings tell it, and what listens: asked of a loop that has just run."""
+    from leadline.cli.listeners import listeners_of_a_run
+    from leadline.engine import events, loop
+
+    outline = {
+        step.__name__: _sentence(step) for step in (loop.Loop.fit, loop.Loop.epoch, loop.Loop.step, loop.Loop.validate)
+    }
+    said = {event.__name__: _sentence(event) for event in events.Event.__args__}
+    listening = listeners_of_a_run()
+    screen.say("\n\n".join((loop.__doc__ or "").split("\n\n")[:2]))
+    for title, entries in (("steps", outline), ("events", said), ("listeners, in the order of their calls", listening)):
+        screen.say()
+        screen.table(["", ""], entries.items(), f"{title}:")
+    return {"loop": outline, "events": said, "listeners": listening}
+
+
+def _sentence(thing: Any) -> str:
+    from leadline.cli.list import first_sentence
+
+    return first_sentence(thing, thing.__name__)
+
+
+def show_run(folder: str | None, line: Line, screen: Screen) -> dict[str, Any]:
+    """What was asked for, the last metrics, the checkpoints. Reads the record; loads neither model nor data."""
+    from leadline.engine import checkpoint
+    from leadline.engine.record import Record
+
+    if folder is None:
+        raise RunError("leadline show run must be told which run", got="no DIR", do="`leadline list runs` shows them")
+    record = Record.open(folder)
+    config, history = record.config, record.lines("metrics.jsonl")
+    checkpoints = [path.name for path in checkpoint.steps(record.checkpoints)]
+    screen.say(f"{folder}: {config['name']}, {config['ended'] or 'not finished'} after {len(history)} epochs")
+    shown = ("created", "device", "data", "model", "likelihood", "settings")
+    rows = [[f"{part}.{key}" if key else part, value] for part in shown for key, value in _flat(config.get(part))]
+    screen.table(["", ""], rows)
+    if history:
+        last = history[-1]
+        screen.say()
+        figures = [
+            [split, name, figure(value)]
+            for split in ("train", "val")
+            for name, value in last.get(split, {}).items()
+            if value is not None
+        ]
+        screen.table(["split", "metric", "value"], figures, f"epoch {last['epoch']}, step {last['step']}:")
+    screen.say()
+    screen.say(f"checkpoints: {', '.join(checkpoints) or 'none'}")
+    if not config["ended"] or config["ended"] == "interrupted":
+        screen.say("to go on:")
+        screen.command(f"leadline resume {folder}")
+    report = Path(folder, "report.html")
+    return {
+        "run": folder,
+        "config": config,
+        "epochs": len(history),
+        "last": history[-1] if history else None,
+        "checkpoints": checkpoints,
+        "report": report if report.exists() else None,
+    }
+
+
+def _flat(value: Any) -> list[tuple[str, str]]:
+    """A part of the config as rows: short values as they are, long ones as their beginning."""
+    items = value.items() if isinstance(value, dict) else [("", value)]
+    found = []
+    for key, item in items:
+        text = item if isinstance(item, str) else json.dumps(item, ensure_ascii=False)
+        found.append((key, text if len(text) <= 200 else text[:199] + "…"))
+    return found
+
+
+TOPICS = {"model": show_model, "data": show_data, "loop": show_loop, "run": show_run}

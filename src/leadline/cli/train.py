@@ -1,0 +1,75 @@
+"""Train a model on a named source or on a table of your own, and leave a run folder with a report."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from leadline.cli import recipe
+from leadline.cli.ending import finish
+from leadline.cli.flag import Flag, Kind
+from leadline.cli.line import Line
+from leadline.cli.screen import Screen
+from leadline.cli.words import extra_words
+from leadline.verbs import refuse
+
+USAGE = "leadline train SOURCE [flags]"
+EXAMPLES = (
+    "leadline train mnist1d --model MLP --hidden 100 100 --epochs 30",
+    "leadline train cars.csv --target price --drop id name",
+    "leadline train moons --num 1000 --data-seed 7 --seed 1 --folder runs/moons",
+)
+MORE = (
+    "SOURCE is a name that `leadline list data` shows, or a .csv, .tsv or .parquet file. "
+    "Flags of the data follow from SOURCE: `leadline train mnist1d --help` shows them."
+)
+
+OWN = (
+    Flag("folder", help="where the run is kept, by default runs/<time>-<data>-<model>", group="the run"),
+    Flag(
+        "report", Kind((bool,)), help="write report.html at the end (it is, by default)", default=True, group="the run"
+    ),
+)
+
+
+def flags(argv: Sequence[str]) -> list[Flag]:
+    kind = recipe.model_type(argv)
+    data = recipe.data_flags(recipe.find_source(argv, OWN), kind)
+    return [*recipe.choice_flags(), *OWN, *recipe.model_flags(kind), *data, *recipe.setting_flags()]
+
+
+def run(line: Line, screen: Screen) -> int:
+    import leadline as ll
+
+    what = recipe.need_source("train", line.words[0] if line.words else None)
+    extra_words("train", line.words, 1)
+    made = recipe.make(what, line)
+    screen.say(str(made.data.account))
+    folder = line.get("folder") or fresh_folder(made.data.name, type(made.model).__name__)
+    before = ll.doctor.before(made.model, made.data, made.likelihood)
+    refuse(before)
+    screen.findings(before)
+    screen.say(f"run folder: {folder}")
+    screen.stream.flush()
+    fitted = ll.fit(
+        made.model,
+        made.data,
+        likelihood=made.likelihood_name,
+        folder=folder,
+        with_report=line.get("report", True),
+        **made.settings,
+    )
+    return finish(fitted, screen, said=before)
+
+
+def fresh_folder(data: str, model: str, now: datetime | None = None) -> Path:
+    """runs/<time>-<data>-<model>, with a number behind it where that is taken."""
+    name = f"{now or datetime.now():%Y-%m-%d-%H%M%S}-{_in_a_path(data)}-{model}"
+    candidates: Any = (Path("runs", name + (f"-{count}" if count > 1 else "")) for count in range(1, 10_000))
+    return next(path for path in candidates if not path.exists())
+
+
+def _in_a_path(name: str) -> str:
+    return "".join(letter if letter.isalnum() or letter in "-_." else "_" for letter in name)

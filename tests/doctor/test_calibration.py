@@ -1,0 +1,53 @@
+import pytest
+import torch
+
+from leadline.data.data import Data, Split
+from leadline.data.target import Target
+from leadline.doctor.calibration import check_calibration, expected_error
+from leadline.likelihoods import Categorical, Normal
+
+
+def classes(n, temperature=1.0, seed=0):
+    """Labels drawn from a softmax; what the model says is that softmax, sharpened by 1 / temperature."""
+    g = torch.Generator().manual_seed(seed)
+    logits = 1.5 * torch.randn(n, 4, generator=g)
+    y = torch.multinomial(logits.softmax(1), 1, generator=g)[:, 0]
+    split = Split(torch.zeros(n, 1), y)
+    target = Target("classes", classes=tuple("abcd"))
+    return check_calibration(Data(split, split, split, target), Categorical(4), {"test": logits / temperature})
+
+
+@pytest.mark.parametrize("n", [20, 50, 200, 5000])
+def test_true_probabilities_pass_at_any_size(n):
+    assert [finding for seed in range(20) for finding in classes(n, seed=seed)] == []
+
+
+def test_bold_ones_are_shown_and_timid_ones_recorded():
+    (bold,), (timid,) = classes(2000, temperature=0.3), classes(2000, temperature=4.0)
+    assert (bold.code, bold.severity) == ("miscalibrated", "warning") and "bold" in bold.what
+    assert (timid.code, timid.severity) == ("miscalibrated", "note") and "timid" in timid.what
+
+
+def test_error_of_bins_by_hand():
+    confidence = torch.tensor([0.5, 0.5, 0.9, 0.9])
+    correct = torch.tensor([1.0, 0.0, 0.0, 1.0])  # gaps: 0 in the first bin, 0.4 in the second
+    assert float(expected_error(confidence, correct, bins=2)) == pytest.approx(0.2)
+
+
+def coverage(n, sigma, variance="learned", seed=0):
+    g = torch.Generator().manual_seed(seed)
+    y = torch.randn(n, generator=g)
+    split = Split(torch.zeros(n, 1), y)
+    likelihood = Normal(variance, sigma=sigma)
+    return check_calibration(Data(split, split, split, Target("real")), likelihood, {"test": torch.zeros(n, 1)})
+
+
+@pytest.mark.parametrize("n", [10, 100, 3000])
+def test_true_intervals_pass_at_any_size(n):
+    assert [finding for seed in range(20) for finding in coverage(n, 1.0, seed=seed)] == []
+
+
+def test_narrow_intervals_are_shown_and_wide_ones_recorded():
+    (narrow,), (wide,), (fixed,) = coverage(500, 0.5), coverage(500, 2.0), coverage(500, 0.5, "fixed")
+    assert (narrow.code, narrow.severity) == ("interval-coverage", "warning")
+    assert (wide.severity, fixed.severity) == ("note", "note")

@@ -1,0 +1,98 @@
+import torch
+
+from leadline.data.data import Data, Split
+from leadline.data.target import Target
+from leadline.doctor import after
+from leadline.engine.evaluation import evaluate
+from leadline.likelihoods import Bernoulli, Normal
+
+
+def binary(accuracies, n=1000, confidence=0.9):
+    """Data and outputs of a model that is right in the given share of each split's rows."""
+    splits, outputs = {}, {}
+    for name, share in accuracies.items():
+        y = torch.arange(n) % 2
+        right = torch.arange(n) < share * n
+        logit = torch.logit(torch.tensor(confidence)) * torch.where(right, 1, -1) * (2 * y - 1)
+        splits[name], outputs[name] = Split(torch.randn(n, 2), y), logit[:, None].float()
+    return Data(**splits, target=Target("binary")), outputs
+
+
+def verdict(data, outputs, history=(), likelihood=None):
+    likelihood = likelihood or Bernoulli()
+    evaluations = {name: evaluate(likelihood, output, data[name].y) for name, output in outputs.items()}
+    return after(list(history), evaluations, data, likelihood, outputs)
+
+
+def codes(findings):
+    return [(finding.code, finding.severity) for finding in findings]
+
+
+def records(losses, val=None):
+    val = val or [None] * len(losses)
+    return [
+        {"epoch": k, "train": {"loss": a}, "val": {} if b is None else {"nll": b}}
+        for k, (a, b) in enumerate(zip(losses, val, strict=True), 1)
+    ]
+
+
+def test_a_model_as_good_on_all_splits_is_left_alone():
+    assert verdict(*binary({"train": 0.91, "val": 0.9, "test": 0.9})) == []
+
+
+def test_the_gap_must_matter_and_exceed_chance():
+    assert codes(verdict(*binary({"train": 0.98, "val": 0.9, "test": 0.9}))) == [("overfitting", "warning")]
+    assert verdict(*binary({"train": 0.93, "val": 0.9, "test": 0.9})) == []  # three points do not matter
+    assert verdict(*binary({"train": 0.98, "val": 0.9, "test": 0.9}, n=50)) == []  # eight points of 50 rows are chance
+
+
+def test_a_rise_of_val_is_a_note_when_the_best_weights_were_kept():
+    data, outputs = binary({"train": 0.91, "val": 0.9, "test": 0.9})
+    kept = evaluate(Bernoulli(), outputs["val"], data.val.y)["nll"]
+    rising = records([0.5, 0.4, 0.3, 0.2, 0.2, 0.1], [0.5, kept, 0.4, 0.5, 0.6, 0.6])
+    (finding,) = verdict(data, outputs, rising)
+    assert (finding.code, finding.severity) == ("overfitting", "note")
+    assert "epoch 2" in finding.where
+    last_kept = records([0.5, 0.4, 0.3, 0.2, 0.2, 0.1], [0.5, kept - 0.2, 0.3, 0.3, kept, kept])
+    assert codes(verdict(data, outputs, last_kept)) == [("overfitting", "warning")]
+
+
+def test_underfitting_tells_a_falling_loss_from_a_flat_one():
+    data, outputs = binary({"train": 0.5, "val": 0.5, "test": 0.5}, confidence=0.51)
+    (falling,) = verdict(data, outputs, records([0.70 - 0.001 * k for k in range(10)]))
+    (flat,) = verdict(data, outputs, records([0.9, 0.7] + [0.693] * 8))
+    assert falling.code == flat.code == "underfitting"
+    assert "more epochs" in falling.remedy and "more epochs" not in flat.remedy
+
+
+def test_learning_by_heart_is_no_better_than_guessing():
+    found = codes(verdict(*binary({"train": 1.0, "val": 0.5, "test": 0.5})))
+    assert ("no-better-than-constant", "warning") in found and ("overfitting", "warning") in found
+
+
+def test_a_worse_test_split_is_named():
+    found = codes(verdict(*binary({"train": 0.91, "val": 0.9, "test": 0.8})))
+    assert ("test-worse-than-val", "warning") in found
+
+
+def test_a_real_target_is_compared_with_its_mean():
+    g = torch.Generator().manual_seed(0)
+    y = 100 + 5 * torch.randn(3, 500, generator=g)
+    splits = [Split(torch.randn(500, 2), part) for part in y]
+    data = Data(*splits, target=Target.real(y[0]))
+    likelihood = Normal.for_target(data.target)
+    guess = {name: torch.zeros(500, 1) for name in ("train", "val", "test")}
+    assert codes(verdict(data, guess, likelihood=likelihood)) == [("underfitting", "warning")]
+    close = {
+        name: ((split.y - 100 + 1.0 * torch.randn(500, generator=g)) / 5)[:, None] for name, split in data.splits()
+    }
+    with torch.no_grad():
+        likelihood.rho.fill_(torch.tensor(0.2).expm1().log())
+    assert verdict(data, close, likelihood=likelihood) == []
+
+
+def test_splits_that_lack_are_no_trouble():
+    data, outputs = binary({"train": 0.91, "val": 0.9, "test": 0.9})
+    empty = data.val.take(torch.arange(0))
+    alone = data.with_(val=empty, test=empty)
+    assert verdict(alone, {"train": outputs["train"]}) == []

@@ -1,0 +1,258 @@
+"""Whatever a user gets wrong: exit code 2 and one message that says what must hold, what came and what to do."""
+
+import json
+import shutil
+
+import pytest
+
+from leadline.cli import main
+
+QUICK = ("--epochs", "2", "--threads", "1", "--no-report")
+ROWS = [(i, i % 7, ("red", "blue")[i % 2], i * 0.5 + i % 3) for i in range(60)]
+
+
+def write(path, rows=ROWS, header="id,size,colour,price"):
+    path.write_text("\n".join([header, *(",".join(map(str, row)) for row in rows)]) + "\n")
+    return path
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """A working folder with one good table and many bad ones."""
+    monkeypatch.chdir(tmp_path)
+    write(tmp_path / "good.csv")
+    (tmp_path / "empty.csv").write_text("")
+    (tmp_path / "header.csv").write_text("a,b\n")
+    (tmp_path / "ragged.csv").write_text("a,b\n1,2\n3\n4,5,6\n")
+    (tmp_path / "latin.csv").write_bytes("name,price\nM\xfcller,3\n".encode("latin1"))
+    (tmp_path / "notes.txt").write_text("no table")
+    write(tmp_path / "one-row.csv", ROWS[:1])
+    write(tmp_path / "one-value.csv", [(*row[:3], 5) for row in ROWS])
+    write(tmp_path / "levels.csv", [(f"word {i}", i * 0.5) for i in range(10_000)], "text,price")
+    write(tmp_path / "gaps.csv", [("", i * 0.5) for i in range(60)], "nothing,price")
+    write(tmp_path / "half.csv", [(row[0], row[1]) for row in ROWS], "id,size")
+    write(tmp_path / "words.csv", [(1, "huge", "red")], "id,size,colour")
+    return tmp_path
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory):
+    """A run on good.csv, made once; tests that damage it take a copy."""
+    place = tmp_path_factory.mktemp("finished")
+    table = write(place / "good.csv")
+    words = ["train", str(table), "--target", "price", "--hidden", "4", "--folder", str(place / "run"), *QUICK]
+    assert main(words) == 0
+    return place / "run"
+
+
+def error(capsys, *words):
+    """The message; that it is the only one, without a traceback, and that --json repeats it."""
+    capsys.readouterr()
+    assert main(list(words)) == 2
+    told = capsys.readouterr()
+    lines = [line for line in told.err.splitlines() if line.startswith("error: ")]
+    assert len(lines) == 1 and "Traceback" not in told.err
+    message = lines[0].removeprefix("error: ")
+    assert ". Got " in message
+    assert message.rstrip().endswith((".", "?")) and "?." not in message
+    return message
+
+
+TABLES = [
+    ("goood.csv", "--target price", "must exist", "Did you mean good.csv"),
+    ("nowhere/missing.csv", "--target price", "must exist", "nowhere"),
+    ("empty.csv", "--target price", "must hold a table", "empty file"),
+    ("header.csv", "--target a", "must have rows", "header"),
+    ("ragged.csv", "--target a", "must have 2 fields", "--bad-rows refuse"),
+    ("latin.csv", "--target price", "UTF-8", "iconv"),
+    ("notes.txt", "--target price", "must end in", "notes.txt"),
+    ("good.csv", "", "--target", "id, size, colour, price"),
+    ("good.csv", "--target prise", "must name a column", "Did you mean price"),
+    ("good.csv", "--target price --drop sise", "must name a column", "Did you mean size"),
+    ("one-row.csv", "--target price", "at least 3 rows", "Got 1"),
+    ("one-value.csv", "--target price", "at least two values", "5 in all 60 rows"),
+    ("levels.csv", "--target price", "must have few levels", "--drop text"),
+    ("gaps.csv", "--target price", "must have a value in some row", "--drop nothing"),
+    ("good.csv", "--target price --val 0.9 --test 0.9", "fractions", "0.9"),
+    ("good.csv", "--target price --kind colour", "kind", "colour"),
+]
+
+
+@pytest.mark.parametrize(("file", "flags", "must", "hint"), TABLES, ids=[f"{t[0]} {t[1]}" for t in TABLES])
+@pytest.mark.parametrize("verb", ["train", "doctor"])
+def test_a_table_that_cannot_be_trained_on(verb, file, flags, must, hint, folder, capsys):
+    message = error(capsys, verb, file, *flags.split())
+    assert must in message and hint in message, message
+    assert not (folder / "runs").exists()
+
+
+LINES = [
+    ("trian xor", "must be a verb", "Did you mean train"),
+    ("zebra", "must be a verb", "Known: doctor"),
+    ("--verbose", "must be a verb", "--verbose"),
+    ("train", "which data", "list data"),
+    ("train xorr", "must be a known name", "Did you mean xor"),
+    ("train xor extra", "takes 1 word", "'extra'"),
+    ("train xor --model MPL", "must be a known name", "Did you mean MLP"),
+    ("train xor --hiden 3", "flags that it has", "Did you mean --hidden"),
+    ("train xor --target y", "flags that it has", "--target"),
+    ("train xor --model Linear --hidden 3", "flags that it has", "--hidden"),
+    ("train xor --zzzzz", "flags that it has", "leadline train --help"),
+    ("train --epoch 3 xor", "flags that it has", "Did you mean --epochs"),
+    ("train xor -e 3", "flags that it has", "-e"),
+    ("train xor --epochs", "must be followed by a whole number", "--epochs 100"),
+    ("train xor --epochs ten", "must be a whole number", "'ten'"),
+    ("train xor --epochs 2.5", "must be a whole number", "'2.5'"),
+    ("train xor --epochs 0", "at least 1", "epochs=0"),
+    ("train xor --batch -1", "at least 1", "batch=-1"),
+    ("train xor --lr nan", "above 0", "lr=nan"),
+    ("train xor --lr -1", "above 0", "lr=-1"),
+    ("train xor --lr -1e5", "above 0", "lr=-1"),
+    ("train xor --lr=-inf", "above 0", "lr=-inf"),
+    ("train xor --hidden 0", "at least 1", "hidden[0]=0"),
+    ("train xor --hidden -4 3", "at least 1", "hidden[0]=-4"),
+    ("train xor --hidden 4 x", "must be a list, each a whole number", "'x'"),
+    ("train xor --hidden", "must be followed by a list", "--hidden 100 100"),
+    ("train xor --p-drop 1", "p_drop", "0.2"),
+    ("train xor --activation rellu", "activation", "Did you mean relu"),
+    ("train xor --norm bach", "norm", "batch"),
+    ("train xor --optimizer adamm", "optimizer", "Did you mean adam"),
+    ("train xor --schedule cosin", "schedule", "cosine"),
+    ("train xor --likelihood Norml", "likelihood", "Did you mean Normal"),
+    ("train sine --likelihood Categorical --epochs 1", "num_classes", "target"),
+    ("train xor --likelihood Normal --hidden 2 --epochs 1", "floating-point", "int64"),
+    ("train .", "must be a file", ".csv"),
+    ("train . --target price", "must be a file", ".csv"),
+    ("train xor --num 2", "num must be", "num=2"),
+    ("train xor --num none", "must be a whole number", "'none'"),
+    ("train xor --residual=1", "must stand alone", "--residual"),
+    ("train xor --json=1", "must stand alone", "--json"),
+    ("train xor --epochs 1 --folder notes.txt", "folder of its own", "notes.txt"),
+    ("train xor --epochs 1 --folder notes.txt/run", "must be writable", "notes.txt"),
+    ("train xor --epochs 1 --folder .", "folder of its own", "exists"),
+    ("train xor --lr 1e20 --epochs 1 --hidden 4 --threads 1", "finite", "ower the learning rate"),
+    ("resume", "which run", "list runs"),
+    ("resume nowhere", "run.json", "does not exist"),
+    ("resume .", "run.json", "list runs"),
+    ("evaluate nowhere", "run.json", "does not exist"),
+    ("predict nowhere good.csv", "run.json", "does not exist"),
+    ("replay nowhere --step 1", "run.json", "does not exist"),
+    ("replay nowhere", "which step", "--step 0"),
+    ("doctor", "which data", "list data"),
+    ("doctor .", "run.json", "list runs"),
+    ("show", "told what", "model, data, loop, run"),
+    ("show modle", "must be a known name", "Did you mean model"),
+    ("show model MPL", "must be a known name", "Did you mean MLP"),
+    ("show model MLP --hidden 0", "at least 1", "hidden[0]=0"),
+    ("show model MLP --dim-input 0", "at least 1", "dim_input=0"),
+    ("show data", "which data", "list data"),
+    ("show run", "which run", "list runs"),
+    ("show run nowhere", "run.json", "does not exist"),
+    ("show loop extra", "takes 1 word", "'extra'"),
+    ("list modells", "must be a known name", "Did you mean models"),
+]
+
+
+@pytest.mark.parametrize(("line", "must", "hint"), LINES, ids=[entry[0] for entry in LINES])
+def test_a_line_that_cannot_be_run(line, must, hint, folder, capsys):
+    message = error(capsys, *line.split())
+    assert must in message and hint in message, message
+
+
+@pytest.mark.parametrize("line", ["trian", "train xor --epochs 0", "train nothing.csv", "show run nowhere"])
+def test_with_json_the_message_is_the_last_line_too(line, folder, capsys):
+    message = error(capsys, *line.split())
+    assert main([*line.split(), "--json"]) == 2
+    assert json.loads(capsys.readouterr().out.splitlines()[-1]) == {"error": message}
+
+
+RUNS = [
+    ("train xor --epochs 1 --folder {run}", "folder of its own", "leadline resume"),
+    ("evaluate {run} --split tests", "split", "Did you mean test"),
+    ("evaluate {run} --split test --data good.csv", "one place", "Keep one"),
+    ("evaluate {run} --data half.csv", "columns that the model was trained on", "colour"),
+    ("evaluate {run} --data missing.csv", "must exist", "missing.csv"),
+    ("predict {run}", "which rows", "rows.csv"),
+    ("predict {run} missing.csv", "must exist", "missing.csv"),
+    ("predict {run} empty.csv", "must hold a table", "empty"),
+    ("predict {run} header.csv", "must have rows", "header"),
+    ("predict {run} half.csv", "columns that the model was trained on", "colour"),
+    ("predict {run} words.csv", "column size must hold numbers", "'huge' in line 2"),
+    ("predict {run} good.csv --interval 90", "between 0 and 1", "--interval 0.9"),
+    ("predict {run} good.csv --interval nan", "between 0 and 1", "--interval 0.9"),
+    ("predict {run} good.csv --output notes.txt/out.csv", "can be written to", "notes.txt"),
+    ("predict {run} good.csv more.csv", "takes 2 words", "more.csv"),
+    ("replay {run} --step -1", "step must lie", "step -1"),
+    ("replay {run} --step 999999", "step must lie", "999999"),
+    ("replay {run} --step one", "must be a whole number", "'one'"),
+    ("doctor {run} --hidden 3", "flags that it has", "--hidden"),
+]
+
+
+@pytest.mark.parametrize(("line", "must", "hint"), RUNS, ids=[entry[0] for entry in RUNS])
+def test_a_run_that_is_asked_for_too_much(line, must, hint, folder, finished, capsys):
+    message = error(capsys, *(word.format(run=finished) for word in line.split()))
+    assert must in message and hint in message, message
+
+
+def newest(run):
+    return sorted((run / "checkpoints").glob("step-*"))[-1]
+
+
+def cut(run):
+    path = newest(run) / "weights.safetensors"
+    path.write_bytes(path.read_bytes()[:-10])
+
+
+def other_schema(run):
+    path = newest(run) / "manifest.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), "schema": 99}))
+
+
+def other_model(run):
+    config = json.loads((run / "run.json").read_text())
+    config["model"]["config"]["hidden"] = [5]
+    (run / "run.json").write_text(json.dumps(config))
+
+
+def other_run_schema(run):
+    (run / "run.json").write_text(json.dumps({**json.loads((run / "run.json").read_text()), "schema": 99}))
+
+
+def no_checkpoint(run):
+    shutil.rmtree(run / "checkpoints")
+
+
+def no_json(run):
+    (run / "run.json").write_text("{")
+
+
+def other_rows(run):
+    config = json.loads((run / "run.json").read_text())
+    config["data"]["fingerprint"] = "0" * 64
+    (run / "run.json").write_text(json.dumps(config))
+
+
+DAMAGE = [
+    (cut, "must be whole", "weights.safetensors"),
+    (other_schema, "of schema 1", "99"),
+    (other_model, "must be of this model", "layers.0"),
+    (other_run_schema, "of schema 1", "99"),
+    (no_checkpoint, "must have a checkpoint", "Train anew"),
+    (no_json, "must be JSON", "run.json"),
+]
+
+
+@pytest.mark.parametrize(("damage", "must", "hint"), DAMAGE, ids=[entry[0].__name__ for entry in DAMAGE])
+@pytest.mark.parametrize("verb", ["resume", "evaluate"])
+def test_a_run_that_was_damaged(verb, damage, must, hint, folder, finished, capsys):
+    run = shutil.copytree(finished, folder / "run")
+    damage(run)
+    message = error(capsys, verb, str(run))
+    assert must in message and hint in message, message
+
+
+def test_a_run_whose_data_changed(folder, finished, capsys):
+    run = shutil.copytree(finished, folder / "run")
+    other_rows(run)
+    assert "must be those that the run began with" in error(capsys, "resume", str(run))

@@ -1,0 +1,166 @@
+"""The verbs and flags there are. Adding one is a decision: it changes this file."""
+
+import inspect
+
+import pytest
+
+from leadline.cli import VERBS, main
+from leadline.cli.flag import Flag, Kind, argument_docs, flags_of, kind_of
+from leadline.cli.line import first_word, parse, peek
+from leadline.data import SOURCES
+from leadline.errors import UserError
+from leadline.models import MODELS
+
+SETTINGS = (
+    "--accumulate --batch --clip --compile --device --epochs --lr --momentum --optimizer --patience --precision "
+    "--schedule --seed --threads --validate-every --warmup --weight-decay"
+)
+MLP = "--activation --hidden --norm --p-drop --residual"
+TABLE = (
+    "--bad-rows --categories --drop --group --kind --missing --split-seed --target --test --test-path --time --val "
+    "--weight"
+)
+RUN = "--model --likelihood --folder --report"
+FROZEN = {
+    "train": f"{RUN} {MLP} {SETTINGS}",
+    "train cars.csv": f"{RUN} {MLP} {SETTINGS} {TABLE}",
+    "train xor --model Linear": f"{RUN} {SETTINGS} --num --noise --data-seed --val --test",
+    "resume": "--report",
+    "evaluate": "--split --data",
+    "predict": "--output --interval",
+    "doctor": f"--model --likelihood {MLP}",
+    "doctor cars.csv": f"--model --likelihood {MLP} {TABLE}",
+    "show": "",
+    "show model": f"--dim-input --dim-output --data {MLP}",
+    "show model MLP --data cars.csv": f"--dim-input --dim-output --data {MLP} {TABLE}",
+    "show data cars.csv": TABLE,
+    "show loop": "",
+    "show run": "",
+    "list": "--folder",
+    "replay": "--step",
+}
+
+
+def flags_after(line):
+    verb, *argv = line.split()
+    module = __import__(f"leadline.cli.{verb}", fromlist=["flags"])
+    return [flag.name for flag in module.flags(argv)]
+
+
+def test_the_verbs():
+    assert list(VERBS) == ["train", "resume", "evaluate", "predict", "doctor", "show", "list", "replay"]
+
+
+@pytest.mark.parametrize("line", FROZEN)
+def test_the_flags(line):
+    found = flags_after(line)
+    assert len(found) == len(set(found))
+    assert set(found) == set(FROZEN[line].split())
+
+
+@pytest.mark.parametrize("source", SOURCES)
+@pytest.mark.parametrize("model", MODELS)
+def test_no_flag_has_two_meanings(source, model):
+    found = flags_after(f"train {source} --model {model}")
+    assert len(found) == len(set(found))
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_help_shows_examples_and_every_flag_in_80_columns(verb, capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    assert main([verb, "--help"]) == 0
+    page = capsys.readouterr().out
+    assert page.startswith("usage: leadline ") and page.count(f"\n  leadline {verb}") in (2, 3, 4)
+    for flag in (*flags_after(verb), "--json", "--help"):
+        assert flag in page or flag.replace("--", "--[no-]") in page
+    assert max(map(len, page.splitlines())) <= 80
+
+
+@pytest.mark.parametrize("line", ["", "--help", "-h", "help"])
+def test_the_overview_names_every_verb(line, capsys):
+    assert main(line.split()) == 0
+    page = capsys.readouterr().out
+    assert all(f"\n  {verb} " in page for verb in VERBS)
+    assert max(map(len, page.splitlines())) <= 80
+
+
+def test_the_version(capsys):
+    assert main(["--version"]) == 0
+    assert capsys.readouterr().out.startswith("leadline 0.")
+
+
+def example(num: int, ratio: float | None = None, names: "list[str]" = (), exact: bool = False, **more):  # type: ignore[assignment]
+    """Args:
+    num: how many.
+    ratio, names: of the
+        rest.
+    """
+
+
+def test_flags_follow_a_signature():
+    num, ratio, names, exact = flags_of(example, "data", group="g", taken={"num"})
+    assert [flag.name for flag in (num, ratio, names, exact)] == ["--data-num", "--ratio", "--names", "--exact"]
+    assert num.help == "how many" and ratio.help == names.help == "of the rest"
+    assert ratio.kind == Kind((float,), optional=True) and names.kind == Kind((str,), many=True) and exact.kind.switch
+
+
+@pytest.mark.parametrize(
+    ("annotation", "words", "value"),
+    [
+        (int, ["3"], 3),
+        (float, ["1e-3"], 1e-3),
+        (int | float, ["3"], 3),
+        (int | float, ["3.5"], 3.5),
+        (float | None, ["None"], None),
+        (str | None, ["none"], None),
+        (tuple[int, ...], ["1", "2"], (1, 2)),
+        (tuple[int, ...], ["1,2"], (1, 2)),
+        (tuple[int, ...], ["none"], ()),
+        (list[str], ["a,b"], ("a", "b")),
+        (list[str], ["a,b", "c"], ("a,b", "c")),
+        (str | list[str], ["a", "b"], ("a", "b")),
+        (dict[str, int], ["a=1", "b=2"], {"a": 1, "b": 2}),
+        (bool | None, ["yes"], True),
+        (inspect.Parameter.empty, ["x"], "x"),
+    ],
+)
+def test_words_become_values(annotation, words, value):
+    assert Flag("option", kind_of(annotation)).read(words) == value
+
+
+@pytest.mark.parametrize(
+    ("kind", "words"),
+    [
+        (int, ["x"]),
+        (int, []),
+        (float, ["1,5"]),
+        (dict[str, int], ["a"]),
+        (dict[str, int], ["a=x"]),
+        (bool | None, ["si"]),
+    ],
+)
+def test_words_that_do_not_fit_are_refused(kind, words):
+    with pytest.raises(UserError, match="--option must"):
+        Flag("option", kind_of(kind)).read(words)
+
+
+def test_a_line_is_read_in_any_order():
+    flags = [Flag("num", Kind((int,))), Flag("names", Kind(many=True)), Flag("exact", Kind((bool,)))]
+    line = parse("verb", ["--names", "a", "b", "--num=-3", "--no-exact", "word", "--names", "c", "--json"], flags)
+    assert line.words == ("word",)
+    assert line.of("verb") == {"num": -3, "names": ("a", "b", "c"), "exact": False}
+    assert parse("verb", ["--num", "-3", "--", "--word"], flags).words == ("--word",)
+
+
+def test_peeking():
+    flags = [Flag("names", Kind(many=True)), Flag("exact", Kind((bool,)))]
+    assert first_word(["--exact", "--names", "a", "b", "--num", "3", "word"], flags) == "word"
+    assert first_word(["--json", "--num=3", "word"], flags) == "word"
+    assert first_word(["--names", "a", "b"], flags) is None
+    assert peek(["a", "--model", "B"], "--model") == peek(["--model=B"], "--model") == "B"
+    assert peek(["a", "--model", "--b"], "--model") is None
+
+
+def test_arguments_are_read_from_a_docstring():
+    assert argument_docs("Nothing here.") == {}
+    assert argument_docs("Args:\n    a: one.\n\n>>> b: two") == {"a": "one"}
