@@ -150,3 +150,31 @@ def test_it_is_cheap():
         before(model, data, likelihood)
         times.append(time.process_time() - begin)
     assert min(times) < 0.008
+
+
+def test_a_good_predictor_is_no_leak():
+    x = torch.randn(500, 3)
+    y = x[:, 0] + 0.1 * torch.randn(500)  # correlation 0.995
+    assert before(MLP(3, (8,), 1), museum.split_up(x, y, Target("real")), Normal()) == []
+
+
+def test_a_sigmoid_is_seen_behind_a_change_of_shape():
+    class Flat(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.map = nn.Linear(5, 1)
+
+        def forward(self, x):
+            return self.map(x).squeeze(-1).sigmoid().unsqueeze(-1).view(-1, 1)
+
+    data = museum.blobs(count=2).with_(target=Target("binary"))
+    assert [f.code for f in before(Flat(), data, Bernoulli())] == ["double-softmax"]
+
+
+def test_wrong_labels_are_named_with_their_rows():
+    data = museum.blobs()
+    y = data.train.y.clone()
+    y[[4, 9]] = torch.tensor([7, -1])
+    (finding,) = before(MLP(5, (8,), 3), museum.changed(data, y=y), Categorical(3))
+    rows = data.train.rows[[4, 9]].tolist()
+    assert finding.evidence == f"2 outside: -1, 7 in rows {rows[0]}, {rows[1]}"

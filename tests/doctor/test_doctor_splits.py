@@ -59,3 +59,9 @@ def test_minus_zero_is_zero_and_nan_is_nan():
     rows, y = torch.arange(20), torch.arange(100.0)
     copy = Split(x[rows] * torch.tensor([-1.0, 1.0]), y[rows])
     assert shared(Data(Split(x, y), Split(x[:0], y[:0]), copy, Target("real")))
+
+
+def test_a_stray_twin_or_two_moves_no_result():
+    rows, fresh = Split(torch.randn(300, 4), torch.randn(300)), Split(torch.randn(298, 4), torch.randn(298))
+    few = Split(torch.cat([fresh.x, rows.x[:2]]), torch.cat([fresh.y, rows.y[:2]]))
+    assert shared(Data(rows, few, few, Target("real"))) == []

@@ -115,3 +115,15 @@ def test_a_schedule_that_comes_to_rest_is_no_fault():
     for k, loss in enumerate((1.0, 0.5, 0.2, 0.2), 1):
         watch(epoch(k, torch.full((10,), loss)))  # the weights stand still, but the loss has fallen
     assert watch.findings == []
+
+
+def test_a_run_resumed_within_an_epoch_measures_the_whole_epoch():
+    model = museum.net(5, 3)
+    first = Watch(model, Categorical(3), torch.randn(64, 5), torch.arange(64) % 3)
+    first(RunStarted(2, 10))
+    with torch.no_grad():
+        model.head.weight.add_(1.0)  # half an epoch's work
+    second = Watch(model, Categorical(3), first.x, first.y)
+    second.load_state(first.state())
+    second(RunStarted(2, 10, step=5))
+    assert second.state() == first.state()

@@ -164,3 +164,12 @@ def test_peeking():
 def test_arguments_are_read_from_a_docstring():
     assert argument_docs("Nothing here.") == {}
     assert argument_docs("Args:\n    a: one.\n\n>>> b: two") == {"a": "one"}
+
+
+def test_an_option_of_the_data_never_takes_the_name_of_a_flag(monkeypatch):
+    def source(*, folder: str = "", seed: int = 0, norm: str = "", own: int = 1):
+        """Options that a verb, a setting and a model have too."""
+
+    monkeypatch.setitem(SOURCES, "colliding", source)
+    found = [name for name in flags_after("train colliding") if name.startswith("--data-") or name == "--own"]
+    assert found == ["--data-folder", "--data-seed", "--data-norm", "--own"]

@@ -95,7 +95,7 @@ def spoken(error: UserError) -> str:
     >>> spoken(UserError("text must have few levels", got="900", do="Leave it out with drop=['text']"))
     'text must have few levels. Got 900. Leave it out with --drop text.'
     """
-    do = (lambda f, t: t)(lambda match: shell_words(match[1], ast.literal_eval(match[2])), error.do)
+    do = _ARGUMENT.sub(lambda match: shell_words(match[1], ast.literal_eval(match[2])), error.do)
     return f"{error.must}. Got {error.got}. {do}{'' if do.endswith('?') else '.'}"
 
 

@@ -79,7 +79,7 @@ class Stacked(Sequence[Batch]):
 
     def stacked(self) -> Batch:
         """The batches as one, of shape (batches, size, …); a view, not a copy."""
-        return Batch(*(None if c is None else c.unflatten(0, (-1, self.size)) for c in self.rows.columns()))
+        return Batch(*(None if c is None else c.view(-1, self.size, *c.shape[1:]) for c in self.rows.columns()))
 
 
 @dataclass(frozen=True, eq=False)
