@@ -6,15 +6,29 @@
     run = ll.fit(ll.models.MLP(40, (100, 100), 10), data)
     run.evaluate("test")
 
-Importing this needs torch, numpy and safetensors; everything else is imported where it is used.
+Needs torch, numpy and safetensors; everything else is imported where it is used. The names below are loaded when they
+are first asked for, so that `leadline --help` answers without waiting for torch.
 """
 
-from leadline import data, doctor, likelihoods, models, optim, settings
-from leadline.run import Run
-from leadline.verbs import Replay, fit, load, replay, resume
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from leadline.version import VERSION
 
+if TYPE_CHECKING:
+    from leadline import data, doctor, layers, likelihoods, models, optim, settings, testing
+    from leadline.run import Run
+    from leadline.verbs import Replay, fit, load, replay, resume
+
 __version__ = VERSION
+
+_FROM = {
+    **dict.fromkeys(("fit", "load", "replay", "resume", "Replay"), "leadline.verbs"),
+    "Run": "leadline.run",
+}
+_PARTS = ("data", "doctor", "layers", "likelihoods", "models", "optim", "settings", "testing")
 
 __all__ = [
     "Replay",
@@ -23,6 +37,7 @@ __all__ = [
     "data",
     "doctor",
     "fit",
+    "layers",
     "likelihoods",
     "load",
     "models",
@@ -30,4 +45,17 @@ __all__ = [
     "replay",
     "resume",
     "settings",
+    "testing",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _PARTS:
+        return import_module(f"leadline.{name}")
+    if name in _FROM:
+        return getattr(import_module(_FROM[name]), name)
+    raise AttributeError(f"module 'leadline' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return __all__

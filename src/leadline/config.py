@@ -18,7 +18,8 @@ class Configured:
 
     @property
     def config(self) -> dict[str, Any]:
-        names = [name for name in inspect.signature(type(self).__init__).parameters if name != "self"]
+        parameters = inspect.signature(type(self).__init__).parameters.values()
+        names = [p.name for p in parameters if p.name != "self" and p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
         return {name: plain(getattr(self, name)) for name in names}
 
 

@@ -6,15 +6,16 @@ import sys
 import time
 from typing import TextIO
 
-from leadline.engine.events import EpochDone, Event, RunEnded, RunStarted, StepsDone
+from leadline.engine.events import EpochDone, Event, Listener, RunEnded, RunStarted, StepsDone
 
 _LIVE_SECONDS, _LOG_SECONDS = 0.1, 5.0
 
 
-def progress(style: str | bool, headline: str, stream: TextIO | None = None):
+def progress(style: str | bool, headline: str, stream: TextIO | None = None) -> Listener | None:
     """The listener for `style`: "auto", "live", "log", or "off" (True is auto, False is off)."""
     stream = stream or sys.stderr
-    style = {True: "auto", False: "off"}.get(style, style)  # type: ignore[call-overload]
+    if isinstance(style, bool):
+        style = "auto" if style else "off"
     if style == "off":
         return None
     if style == "auto":

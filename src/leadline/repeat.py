@@ -6,7 +6,11 @@ import inspect
 import shlex
 from typing import Any
 
-from leadline.flags import shell_words
+from leadline.data import source as source_named
+from leadline.data.target import Target
+from leadline.flags import RESERVED, shell_words
+from leadline.likelihoods import likelihood_for
+from leadline.models import MODELS, choices
 from leadline.settings import Settings
 
 #: settings that the run resolved by measuring: pinned, so that a repetition decides alike
@@ -26,15 +30,21 @@ def changed_settings(config: dict[str, Any]) -> dict[str, Any]:
 def command(config: dict[str, Any]) -> str:
     """The shell command that repeats a run; empty where its data or model cannot be named in a shell."""
     recipe, model = config["data"]["recipe"], config["model"]
-    if recipe is None or model["config"] is None or config["settings"]["optimizer"] == "given":
+    settings, (family, usual) = config["settings"], _family(config)
+    if (
+        recipe is None
+        or model["config"] is None
+        or not usual
+        or "given" in (settings["optimizer"], settings["schedule"])
+    ):
         return ""
     options = dict(recipe["options"])
     words = ["leadline train", shlex.quote(str(options.pop("path", recipe["source"])))]
     chosen = _chosen(model)
-    taken = set(Settings().config) | set(chosen) | {"model", "folder", "likelihood"}
+    taken = set(Settings().config) | set(choices(MODELS[model["name"]])) | RESERVED
     words += [shell_words(name, value, taken) for name, value in _unusual(recipe["source"], options).items()]
     words += [f"--model {model['name']}", *(shell_words(name, value) for name, value in chosen.items())]
-    words += [f"--likelihood {config['likelihood']['name']}"] if config["likelihood"]["named"] else []
+    words += [f"--likelihood {family}"] if family else []
     words += [shell_words(name, value) for name, value in changed_settings(config).items()]
     return " ".join(word for word in words if word)
 
@@ -60,17 +70,27 @@ def python(config: dict[str, Any]) -> str:
             f"{model['config']['dim_output']}, seed={seed}{''.join(f', {c}' for c in chosen)})"
         ]
     given = {name: value for name, value in changed_settings(config).items() if value != "given"}
-    if config["likelihood"]["named"]:
-        given = {"likelihood": config["likelihood"]["name"], **given}
-    lines += [f"run = ll.fit(model, data{''.join(f', {name}={value!r}' for name, value in given.items())})"]
+    family, usual = _family(config)
+    words = [f"likelihood={family!r}"] if family else []
+    if not usual:
+        written = ", ".join(f"{name}={value!r}" for name, value in config["likelihood"]["config"].items())
+        words = [f"likelihood=ll.likelihoods.{config['likelihood']['name']}({written})"]
+    words += [f"{name}={value!r}" for name, value in given.items()]
+    lines += [f"run = ll.fit({', '.join(['model', 'data', *words])})"]
     lines += ['print(run.evaluate("test"))']
     return "\n".join(lines)
 
 
+def _family(config: dict[str, Any]) -> tuple[str, bool]:
+    """The likelihood's name where it is not the target's own choice, and whether a name is enough to say it."""
+    target, made = Target.from_config(config["data"]["target"]), config["likelihood"]
+    default = likelihood_for(target)
+    name = "" if made["name"] == type(default).__name__ else made["name"]
+    return name, likelihood_for(target, name or None).config == made["config"]
+
+
 def _chosen(model: dict[str, Any]) -> dict[str, Any]:
     """The model's options that differ from its defaults."""
-    from leadline.models import MODELS, choices
-
     return {
         name: model["config"][name]
         for name, parameter in choices(MODELS[model["name"]]).items()
@@ -79,8 +99,6 @@ def _chosen(model: dict[str, Any]) -> dict[str, Any]:
 
 
 def _unusual(source: str, options: dict[str, Any]) -> dict[str, Any]:
-    from leadline.data import source as source_named
-
     parameters = inspect.signature(source_named(source)).parameters
     return {
         name: value

@@ -10,6 +10,8 @@ import torch
 from torch import Tensor, nn
 
 from leadline.data.data import Data
+from leadline.data.inputs import Inputs
+from leadline.data.target import Target
 from leadline.doctor.finding import Finding
 from leadline.engine.evaluation import Evaluation, evaluate, outputs
 from leadline.errors import DataError
@@ -23,7 +25,9 @@ class Run:
 
     Args:
         model, likelihood: with the weights of the best epoch.
-        data: as fitted.
+        data: as fitted; None for a run read back on a machine that does not have them.
+        inputs, target, shape: how raw rows are read, what y is, and the shape of a raw row: what `predict` needs of
+            the data.
         settings: with everything that was measured or derived filled in.
         history: one record an epoch.
         findings: what the doctor said.
@@ -35,8 +39,11 @@ class Run:
 
     model: nn.Module
     likelihood: Likelihood
-    data: Data
+    data: Data | None
     settings: Settings
+    inputs: Inputs
+    target: Target
+    shape: tuple[int, ...]
     history: list[dict[str, Any]] = field(default_factory=list)
     findings: list[Finding] = field(default_factory=list)
     reason: str = "finished"
@@ -52,18 +59,33 @@ class Run:
 
     def outputs(self, split: str) -> Tensor:
         """The model's raw outputs for the rows of a split."""
-        return self._outputs(self.data[split].x)
+        return self._outputs(self.need_data()[split].x)
+
+    def need_data(self) -> Data:
+        """The data of the run, or the message that they are not here."""
+        if self.data is None:
+            raise DataError(
+                "the data that the run was trained on must be there to evaluate it",
+                got=f"none for {self.folder}",
+                do="Put the data's file back where run.json says, or evaluate rows of another file with --data",
+            )
+        return self.data
 
     def evaluate(self, split: str = "test") -> Evaluation:
         """Metrics on a split, sample-weighted, each with a 95 % interval."""
-        rows = self.data[split]
+        data = self.need_data()
+        rows = data[split]
         if not len(rows):
             raise DataError(
                 f"split {split} must have rows",
                 got="none",
-                do=f"Evaluate {' or '.join(name for name, _ in self.data.splits())}",
+                do=f"Evaluate {' or '.join(name for name, _ in data.splits())}",
             )
         return self.score(self.outputs(split), rows.y, rows.weight)
+
+    def measure(self, x: Tensor, y: Tensor, weight: Tensor | None = None) -> Evaluation:
+        """Metrics on raw rows of the caller's."""
+        return self.score(self._outputs(x), y, weight)
 
     def score(self, output: Tensor, y: Tensor, weight: Tensor | None = None) -> Evaluation:
         """Metrics of raw outputs against y."""
@@ -81,13 +103,14 @@ class Run:
         2
         """
         with torch.no_grad():
-            return self.likelihood.prediction(self._outputs(self.data.inputs.read(rows)))
+            return self.likelihood.prediction(self._outputs(self.inputs.read(rows)))
 
     def _outputs(self, x: Tensor) -> Tensor:
         parameter = next(iter(self.model.parameters()), torch.zeros(()))
-        encoded = self.data.inputs.encode(x.to(parameter.device)).to(parameter.dtype)
+        encoded = self.inputs.encode(x.to(parameter.device)).to(parameter.dtype)
         return outputs(self.model, encoded)
 
     def __repr__(self) -> str:
         where = f" in {self.folder}" if self.folder else ""
-        return f"Run({type(self.model).__name__} on {self.data.name}: {self.reason}{where})"
+        name = self.data.name if self.data else "data that are not here"
+        return f"Run({type(self.model).__name__} on {name}: {self.reason}{where})"

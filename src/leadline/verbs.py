@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import platform
 import time
@@ -17,15 +18,18 @@ from torch import Tensor, nn
 
 from leadline import doctor, report
 from leadline.config import Configured
+from leadline.data import inputs_from
 from leadline.data import load as load_data
 from leadline.data.data import Batch, Data
+from leadline.data.target import Target
 from leadline.doctor.finding import Finding
+from leadline.engine import checkpoint
 from leadline.engine.compiled import Compiled, compiler_missing, obstacle, worth_compiling
 from leadline.engine.device import pick_device, pick_precision, pick_threads
 from leadline.engine.events import EpochDone, Event, Listener, RunEnded
 from leadline.engine.feed import Feed
 from leadline.engine.interrupts import Interrupts
-from leadline.engine.keeper import Keeper, restore
+from leadline.engine.keeper import Keeper, newest, restore
 from leadline.engine.loop import Loop, NotFinite
 from leadline.engine.record import Record
 from leadline.errors import DivergedError, RunError, UserError
@@ -55,6 +59,7 @@ def fit(
     progress: str | bool = "auto",
     with_report: bool = True,
     listeners: Sequence[Listener] = (),
+    findings: Sequence[Finding] | None = None,
     **settings: Any,
 ) -> Run:
     """Train `model` on `data`, in place, and return the run, with the weights of its best epoch.
@@ -68,6 +73,7 @@ def fit(
         progress: "auto", "live", "log" or "off".
         with_report: write report.html at the end, where there is a folder.
         listeners: called with every event of the loop.
+        findings: what `doctor.before` said, where it was asked already.
         settings: the fields of `leadline.settings.Settings`.
 
     >>> import leadline as ll
@@ -75,7 +81,6 @@ def fit(
     >>> sorted(run.evaluate("test"))
     ['accuracy', 'nll']
     """
-    made_by_name = isinstance(likelihood, str)
     if likelihood is None or isinstance(likelihood, str):
         likelihood = likelihood_for(data.target, likelihood)
     given = dict(settings)
@@ -83,7 +88,10 @@ def fit(
         if value is not None:
             given[name] = value if isinstance(value, str) else "given"
     asked = Settings.make(**given)
-    findings = doctor.before(model, data, likelihood)
+    if folder is not None:
+        Record.check_free(folder)
+    if findings is None:
+        findings = doctor.before(model, data, likelihood)
     refuse(findings)
     session = _Session(
         model,
@@ -95,9 +103,8 @@ def fit(
         schedule if schedule is not None and not isinstance(schedule, str) else None,
     )
     if folder is not None:
-        config = session.config(named=made_by_name)
-        session.keep(Record.create(folder, config))
-    return session.train(findings, progress, with_report, listeners)
+        session.keep(Record.create(folder, session.config()))
+    return session.train(list(findings), progress, with_report, listeners)
 
 
 def resume(
@@ -126,17 +133,38 @@ def resume(
 
 
 def load(folder: str | Path, *, model: nn.Module | None = None, data: Data | None = None) -> Run:
-    """Read a run back, with the best weights so far. Trains nothing, changes nothing."""
+    """Read a run back, with the best weights so far. Trains nothing, changes nothing.
+
+    Predicting needs the folder alone; evaluating also needs the data, which are read again where they still are.
+    """
     record = Record.open(folder)
-    session = _reopen(record, model, data, None, None, None, None, measure=False)
-    restore(session.loop, record)
-    state = session.loop.state
-    if state.best:
-        session.use(state.best)
-    session.record = record
-    session.history = [line for line in record.lines("metrics.jsonl") if line["step"] <= state.step]
-    return session.run(
-        [Finding(**entry) for entry in record.findings()], state.ended or record.config.get("ended") or "interrupted"
+    config = record.config
+    model, likelihood = _rebuilt(config, model)
+    tensors, plain = checkpoint.load(newest(record))
+    for owner, module in (("model", model), ("likelihood", likelihood)):
+        checkpoint.restore(module, checkpoint.of(owner, tensors.get("best", tensors["weights"])), owner)
+    if data is None and config["data"]["recipe"] is not None:
+        with contextlib.suppress(UserError):
+            data = load_data(config["data"]["recipe"])
+    if data is not None:
+        _same_data(config, data)
+    settings = Settings.make(**config["settings"])
+    device = pick_device("auto")
+    dtype = torch.float64 if settings.precision == "float64" else torch.float32
+    return Run(
+        model.to(device, dtype),
+        likelihood.to(device, dtype),
+        data,
+        settings,
+        inputs_from(config["data"]["inputs"]["name"], config["data"]["inputs"]["config"]),
+        Target.from_config(config["data"]["target"]),
+        tuple(config["data"]["shape"]),
+        [line for line in record.lines("metrics.jsonl") if line["step"] <= plain["step"]],
+        [Finding(**entry) for entry in record.findings()],
+        plain["ended"] or config.get("ended") or "interrupted",
+        plain["best_epoch"] or None,
+        record.folder,
+        sum(line["seconds"] for line in record.lines("timing.jsonl")),
     )
 
 
@@ -174,7 +202,7 @@ def replay(folder: str | Path, step: int, *, model: nn.Module | None = None, dat
     Goes back to the nearest checkpoint before it and repeats the steps in between; the run's folder is only read.
     """
     record = Record.open(folder)
-    session = _reopen(record, model, data, None, None, None, None)
+    session = _reopen(record, model, data)
     loop = session.loop
     total = loop.settings.epochs * loop.train.steps
     if not 0 <= step < total:
@@ -191,7 +219,7 @@ def replay(folder: str | Path, step: int, *, model: nn.Module | None = None, dat
     return Replay(
         step,
         loop.state.epoch,
-        session.data.train.row_numbers(batch.example.cpu()),
+        _row_numbers(session.data, batch),
         float(loss.detach()),
         loop.rule.rate(step),
         {name: p.grad.detach().clone() for name, p in named if p.grad is not None},
@@ -223,7 +251,6 @@ class _Session:
         rule: Rule | None = None,
         optimizer: torch.optim.Optimizer | None = None,
         schedule: Any = None,
-        measure: bool = True,
     ):
         self.device = pick_device(settings.device)
         precision = pick_precision(settings.precision, self.device, model)
@@ -237,14 +264,12 @@ class _Session:
         train.batch = settings.batch
         steps = settings.epochs * train.steps
         self.notes: list[str] = []
-        if measure:
-            probe = lambda: _probe(self.model, self.likelihood, train)  # noqa: E731
-            settings = settings.with_(threads=pick_threads(settings.threads, self.device, model, settings.batch, probe))
+        probe = lambda: _probe(self.model, self.likelihood, train)  # noqa: E731
+        settings = settings.with_(threads=pick_threads(settings.threads, self.device, model, settings.batch, probe))
         self.gradient = rule or Gradient(settings, optimizer, schedule)
         self.gradient.bind(self.model, self.likelihood, steps)
         self.settings = settings
-        if measure:
-            self.settings = settings.with_(compile=self._compile_choice(train, steps))
+        self.settings = settings.with_(compile=self._compile_choice(train, steps))
         rule = self.gradient
         if self.settings.compile == "on" and isinstance(rule, Gradient):
             rule = Compiled(rule, self.device, train.full, inductor=compiler_missing(self.device) is None)
@@ -280,7 +305,7 @@ class _Session:
         seconds = min(_timed(lambda: _probe(self.model, self.likelihood, train)) for _ in range(5))
         return "on" if worth_compiling(steps, seconds) else "off"
 
-    def config(self, named: bool) -> dict[str, Any]:
+    def config(self) -> dict[str, Any]:
         """The content of run.json."""
         data, model = self.data, self.model
         return {
@@ -299,6 +324,7 @@ class _Session:
                 "recipe": data.recipe,
                 "fingerprint": data.fingerprint,
                 "sizes": {name: len(split) for name, split in data.splits()},
+                "shape": list(data.train.x.shape[1:]),
                 "inputs": {"name": type(data.inputs).__name__, "config": data.inputs.config},
                 "target": data.target.config,
             },
@@ -310,7 +336,6 @@ class _Session:
             "likelihood": {
                 "name": type(self.likelihood).__name__,
                 "config": self.likelihood.config,
-                "named": named,
             },
             "settings": self.settings.config,
             "rule": type(self.gradient).__name__,
@@ -388,6 +413,9 @@ class _Session:
             self.likelihood,
             self.data,
             self.settings,
+            self.data.inputs,
+            self.data.target,
+            tuple(self.data.train.x.shape[1:]),
             self.history,
             findings,
             reason,
@@ -408,7 +436,7 @@ class _Session:
     def _diverged(self, broken: NotFinite) -> None:
         """Say which value broke, where and by which rows; the weights are those before that step."""
         batch, loop = broken.batch, self.loop
-        rows = self.data.train.row_numbers(batch.example.cpu())
+        rows = _row_numbers(self.data, batch)
         finding = doctor.locate(self.model, self.likelihood, batch.x, batch.y, batch.weight, rows, broken.step)
         for listener in loop.listeners:
             if listener not in (self.keeper, self.watch):
@@ -442,10 +470,11 @@ class _Computing:
 
 def facts(run: Run, config: dict[str, Any], evaluations: dict[str, Any], outputs: dict[str, Tensor]) -> report.Facts:
     """Everything that the report of a run tells."""
+    data = run.need_data()
     return report.Facts(
-        title=f"{type(run.model).__name__} on {run.data.name}",
+        title=f"{type(run.model).__name__} on {data.name}",
         config=config,
-        data=run.data,
+        data=data,
         likelihood=run.likelihood,
         history=run.history,
         best_epoch=run.best_epoch,
@@ -455,7 +484,7 @@ def facts(run: Run, config: dict[str, Any], evaluations: dict[str, Any], outputs
         command=command(config),
         python=python(config),
         seconds=run.seconds,
-        account=str(run.data.account),
+        account=str(data.account),
     )
 
 
@@ -463,11 +492,10 @@ def _reopen(
     record: Record,
     model: nn.Module | None,
     data: Data | None,
-    likelihood: Likelihood | None,
-    rule: Rule | None,
-    optimizer: torch.optim.Optimizer | None,
-    schedule: Any,
-    measure: bool = True,
+    likelihood: Likelihood | None = None,
+    rule: Rule | None = None,
+    optimizer: torch.optim.Optimizer | None = None,
+    schedule: Any = None,
 ) -> _Session:
     """Rebuild a run's parts from its config, with those that the caller holds."""
     config = record.config
@@ -477,12 +505,19 @@ def _reopen(
                 "a run on arrays in memory needs its data again", got="none", do="Pass data=… as it was to fit"
             )
         data = load_data(config["data"]["recipe"])
-    if data.fingerprint != config["data"]["fingerprint"]:
-        raise RunError(
-            "the data must be those that the run began with",
-            got=f"{data.name} with fingerprint {data.fingerprint[:12]} instead of {config['data']['fingerprint'][:12]}",
-            do="Restore the data's file as it was, or train anew",
-        )
+    _same_data(config, data)
+    model, rebuilt = _rebuilt(config, model)
+    settings = Settings.make(**config["settings"])
+    for name, value in (("optimizer", optimizer), ("schedule", schedule)):
+        if getattr(settings, name) == "given" and value is None:
+            raise RunError(f"a run with {name} of your own needs it again", got="none", do=f"Pass {name}=…")
+    if config["rule"] != "Gradient" and rule is None:
+        raise RunError(f"a run by {config['rule']} needs its rule again", got="none", do="Pass rule=…")
+    return _Session(model, data, likelihood or rebuilt, settings, rule, optimizer, schedule)
+
+
+def _rebuilt(config: dict[str, Any], model: nn.Module | None) -> tuple[nn.Module, Likelihood]:
+    """The run's model, unless the caller holds it, and its likelihood."""
     if model is None:
         if config["model"]["config"] is None:
             raise RunError(
@@ -491,24 +526,28 @@ def _reopen(
                 do="Pass model=… built as it was for fit",
             )
         model = lookup(config["model"]["name"], MODELS, "model")(**config["model"]["config"])
-    if likelihood is None:
-        family = lookup(config["likelihood"]["name"], LIKELIHOODS, "likelihood")
-        likelihood = family(**config["likelihood"]["config"])
-    settings = Settings.make(**config["settings"])
-    for name, value in (("optimizer", optimizer), ("schedule", schedule)):
-        if getattr(settings, name) == "given" and value is None and measure:
-            raise RunError(f"a run with an {name} of your own needs it again", got="none", do=f"Pass {name}=…")
-    if config["rule"] != "Gradient" and rule is None and measure:
-        raise RunError(f"a run by {config['rule']} needs its rule again", got="none", do="Pass rule=…")
-    if not measure:
-        settings = settings.with_(optimizer="sgd" if settings.optimizer == "given" else settings.optimizer)
-    return _Session(model, data, likelihood, settings, rule, optimizer, schedule, measure)
+    return model, lookup(config["likelihood"]["name"], LIKELIHOODS, "likelihood")(**config["likelihood"]["config"])
+
+
+def _same_data(config: dict[str, Any], data: Data) -> None:
+    expected = config["data"]["fingerprint"]
+    if data.fingerprint != expected:
+        raise RunError(
+            "the data must be those that the run began with",
+            got=f"{data.name} with fingerprint {data.fingerprint[:12]} instead of {expected[:12]}",
+            do="Restore the data's file as it was, or train anew",
+        )
 
 
 def _probe(model: nn.Module, likelihood: Likelihood, train: Feed) -> None:
     """One forward and backward pass on copies, for timing."""
     twin, head = copy.deepcopy(model), copy.deepcopy(likelihood)
     head.loss(twin(train.x[: train.batch]), train.y[: train.batch]).mean().backward()
+
+
+def _row_numbers(data: Data, batch: Batch) -> list[int]:
+    """Where the rows of a batch stand in the source."""
+    return [] if batch.example is None else data.train.row_numbers(batch.example.cpu())
 
 
 def _timed(work: Callable[[], Any]) -> float:

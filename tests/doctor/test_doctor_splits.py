@@ -1,4 +1,5 @@
 import museum
+import pytest
 import torch
 
 from leadline.data.data import Data, Split
@@ -61,7 +62,9 @@ def test_minus_zero_is_zero_and_nan_is_nan():
     assert shared(Data(Split(x, y), Split(x[:0], y[:0]), copy, Target("real")))
 
 
-def test_a_stray_twin_or_two_moves_no_result():
-    rows, fresh = Split(torch.randn(300, 4), torch.randn(300)), Split(torch.randn(298, 4), torch.randn(298))
-    few = Split(torch.cat([fresh.x, rows.x[:2]]), torch.cat([fresh.y, rows.y[:2]]))
+@pytest.mark.parametrize(("copies", "count"), [(2, 100), (20, 4000)])
+def test_a_stray_twin_or_two_moves_no_result(copies, count):
+    rows = Split(torch.randn(4000, 4), torch.randn(4000))
+    fresh = Split(torch.randn(count, 4), torch.randn(count))
+    few = Split(torch.cat([fresh.x[copies:], rows.x[:copies]]), torch.cat([fresh.y[copies:], rows.y[:copies]]))
     assert shared(Data(rows, few, few, Target("real"))) == []

@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
-from dataclasses import replace
-
-from torch import Tensor
 
 from leadline.cli.flag import Flag
 from leadline.cli.line import Line
 from leadline.cli.screen import Screen
 from leadline.cli.words import need_run
-from leadline.data.data import Split
-from leadline.engine.evaluation import Evaluation
 from leadline.errors import UserError
-from leadline.run import Run
 
 USAGE = "leadline evaluate RUN [--split test | --data FILE]"
 EXAMPLES = (
@@ -45,9 +40,9 @@ def run(line: Line, screen: Screen) -> int:
         from leadline.cli.rows import inputs_of, outcome_of, read
 
         table = read(path)
-        x = inputs_of(table, trained.data.inputs, trained.data.train.x[0].numel(), trained.data.target.name)
-        y = outcome_of(table, trained.data.target)
-        name, evaluation = table.source, measure(trained, x, y)
+        x = inputs_of(table, trained.inputs, math.prod(trained.shape), trained.target.name)
+        y = outcome_of(table, trained.target)
+        name, evaluation = table.source, trained.measure(x.reshape(len(x), *trained.shape), y)
     screen.metrics({name: evaluation})
     screen.answer(
         {
@@ -60,9 +55,3 @@ def run(line: Line, screen: Screen) -> int:
         }
     )
     return 0
-
-
-def measure(trained: Run, x: Tensor, y: Tensor) -> Evaluation:
-    """Metrics on raw rows of the caller's: they take the place of the run's test split."""
-    rows = Split(x.reshape(len(x), *trained.data.train.x.shape[1:]), y)
-    return replace(trained, data=trained.data.with_(test=rows)).evaluate("test")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import csv
 import io
+import math
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -67,11 +68,11 @@ def columns_of(trained: Any, table: Any, level: float) -> dict[str, list[str]]:
     """What the model says of each row: name of a column → its cells."""
     from leadline.cli.rows import inputs_of
 
-    data = trained.data
-    x = inputs_of(table, data.inputs, data.train.x[0].numel(), data.target.name)
-    prediction = trained.predict(x.reshape(len(x), *data.train.x.shape[1:]))
-    if data.target.discrete:
-        classes = data.target.classes or ("0", "1")
+    target = trained.target
+    x = inputs_of(table, trained.inputs, math.prod(trained.shape), target.name)
+    prediction = trained.predict(x.reshape(len(x), *trained.shape))
+    if target.discrete:
+        classes = target.classes or ("0", "1")
         chances = prediction.mean.double()
         if chances.dim() == 1:
             import torch

@@ -18,14 +18,13 @@ from leadline.cli.line import Line, first_word, peek
 from leadline.data import SOURCES, is_path, load, source
 from leadline.data.data import Data
 from leadline.errors import DataError, UserError
+from leadline.flags import RESERVED
 from leadline.likelihoods import LIKELIHOODS, Likelihood, likelihood_for
 from leadline.models import FROM_DATA, MODELS, build
 from leadline.names import lookup
 from leadline.settings import Settings
 
 DEFAULT_MODEL = "MLP"
-#: flags of verbs, which an option of the data may not take
-RESERVED = {"model", "likelihood", "folder", "report", "json", "help", "data"}
 
 
 @dataclass(frozen=True, eq=False)

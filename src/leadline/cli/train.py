@@ -58,6 +58,7 @@ def run(line: Line, screen: Screen) -> int:
         made.data,
         likelihood=made.likelihood_name,
         folder=folder,
+        findings=before,
         with_report=line.get("report", True),
         **made.settings,
     )

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -48,7 +48,15 @@ class Batch:
 
     def stretch(self, start: int, stop: int) -> Batch:
         """The rows from `start` to `stop`; views, not copies."""
-        return Batch(*(None if c is None else c[start:stop] for c in self.columns()))
+        return self.map(lambda column: column[start:stop])
+
+    def map(self, function: Callable[[Tensor], Tensor]) -> Batch:
+        """The batch of `function` of each column."""
+        return Batch(
+            function(self.x),
+            function(self.y),
+            *(None if c is None else function(c) for c in (self.weight, self.example, self.keys)),
+        )
 
     def parts(self, count: int) -> list[Batch]:
         """At most `count` micro-batches of nearly equal size, in order; the last may be smaller."""
@@ -75,11 +83,11 @@ class Stacked(Sequence[Batch]):
     def __getitem__(self, k: int) -> Batch:  # type: ignore[override]
         if not 0 <= k < len(self):
             raise IndexError(k)
-        return Batch(*(None if c is None else c[k] for c in self.stacked().columns()))
+        return self.rows.map(lambda column: column[k * self.size : (k + 1) * self.size])
 
     def stacked(self) -> Batch:
         """The batches as one, of shape (batches, size, …); a view, not a copy."""
-        return Batch(*(None if c is None else c.view(-1, self.size, *c.shape[1:]) for c in self.rows.columns()))
+        return self.rows.map(lambda column: column.view(-1, self.size, *column.shape[1:]))
 
 
 @dataclass(frozen=True, eq=False)

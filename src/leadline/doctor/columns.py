@@ -294,8 +294,8 @@ def _scale(data: Data, raw: Tensor) -> list[Finding]:
     low, high = float(size[smallest]), float(size[largest])
     if high > SCALE_RATIO * low:
         where = columns([smallest, largest], names, width)
-        small, large = column(smallest, names, width), column(largest, names, width)
-        found = f"values of about {low:.2g} in {small}, {high:.2g} in {large}"
+        one, other = column(smallest, names, width), column(largest, names, width)
+        found = f"values of about {low:.2g} in {one}, {high:.2g} in {other}"
         return [Finding(code, "warning", what, where, found, do)]
     if high < SMALL_SCALE:
         found = f"the largest column's values are about {high:.2g}"

@@ -6,7 +6,7 @@ one. Back, each node of the autograd graph is seen as it ends, by the same test,
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -135,7 +135,7 @@ def _watch_nodes(total: Tensor, makers: dict[Any, str]) -> list[tuple[str, str, 
     """Hook every node; the list fills, in backward order, with (module, function, evidence) of nodes at fault."""
     faults: list[tuple[str, str, str]] = []
 
-    def hook_for(op: str, maker: str):
+    def hook_for(op: str, maker: str) -> Callable[..., None]:
         def hook(gradients_in, gradients_out):
             before, after = (
                 tuple(g for g in gradients_out if g is not None),
@@ -171,7 +171,7 @@ def _backward_finding(model: nn.Module, x: Tensor, faults: list, spoilt: list[st
     return Finding("non-finite-backward", "error", what, f"{maker}, {when}", found, _remedy(model, x, op.lower()))
 
 
-def _diverged(weights: dict[str, Tensor], gradients: tuple[Tensor | None, ...], loss: float, when: str) -> Finding:
+def _diverged(weights: Mapping[str, Tensor], gradients: tuple[Tensor | None, ...], loss: float, when: str) -> Finding:
     largest = max(weights, key=lambda name: float(weights[name].detach().abs().max()), default="")
     size = float(weights[largest].detach().abs().max()) if largest else 0.0
     norm = sum(float(g.double().square().sum()) for g in gradients if g is not None) ** 0.5

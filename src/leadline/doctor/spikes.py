@@ -43,8 +43,8 @@ class Spikes:
         findings, begin = [], max(len(self.recent) - 1, 0)
         t = begin
         while t < len(line) - 1:
-            if self.open:
-                t, found = self._follow(line, t, first)
+            if self.open is not None:
+                t, found = self._follow(self.open, line, t, first)
                 findings += found
                 continue
             t = self._next_jump(line, t)
@@ -72,8 +72,7 @@ class Spikes:
                 return p
         return len(line) - 1
 
-    def _follow(self, line: np.ndarray, t: int, first: int) -> tuple[int, list[Finding]]:
-        spike = self.open
+    def _follow(self, spike: dict[str, float], line: np.ndarray, t: int, first: int) -> tuple[int, list[Finding]]:
         for u in range(t, len(line) - 1):  # the last loss waits for the next call, so that none counts twice
             spike["peak"] = max(spike["peak"], float(line[u]))
             lasted = first + u - int(spike["step"])

@@ -66,13 +66,13 @@ class Trace(TorchFunctionMode):
             handle.remove()
         self._handles.clear()
 
-    def _begin(self, path: str):
+    def _begin(self, path: str) -> Callable[..., None]:
         def hook(module, args, kwargs):
             self.stack.append((path, module, tuple(tensors((args, kwargs)))))
 
         return hook
 
-    def _end(self, path: str):
+    def _end(self, path: str) -> Callable[..., None]:
         def hook(module, args, kwargs, output):
             _, _, inputs = self.stack.pop()
             self.see(Call(path, type(module).__name__, "", inputs, tuple(tensors(output))))

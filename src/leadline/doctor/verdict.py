@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from leadline.data.data import Data
+from leadline.data.data import Data, Split
 from leadline.doctor.calibration import check_calibration
 from leadline.doctor.finding import Finding
 from leadline.doctor.words import percent
@@ -35,7 +35,7 @@ GAP_SPREAD = 0.05
 # Standard errors of a gap, from the evaluations' intervals: chance gives one false alarm in 700.
 SIGMAS = 3.0
 # A clear rise of the validation nll: a tenth of what a constant guess would score, or for a density a quarter of a
-# nat (each row has become 22 % less likely).
+# nat (each row has become 22 % less likely); and more than half of the interval that few rows leave open.
 RISE_SHARE, RISE_NATS = 0.10, 0.25
 # No better than a constant guess: within one part in a hundred of it.
 NO_BETTER = 0.01
@@ -94,21 +94,25 @@ class _Rival:
     def __init__(self, data: Data, name: str, likelihood: Likelihood):
         train, split = data.train, data[name]
         self.classes = isinstance(likelihood, (Bernoulli, Categorical))
-        self.accuracy = self.nll = self.rmse = None
+        self.accuracy = self.share = self.nll = self.rmse = 0.0  # rmse 0: the family has none
+        w, v = _weights(train), _weights(split)
         if self.classes:
             num_classes = getattr(likelihood, "num_classes", 2)
-            counts = torch.bincount(train.y.long(), minlength=num_classes).double()
-            p = (counts + 1) / (counts.sum() + num_classes)  # one more of each, so that no class is impossible
+            counts = torch.bincount(train.y.long(), w, minlength=num_classes)
+            p = (counts * len(train) + 1) / (
+                len(train) + num_classes
+            )  # one more of each, so that no class is impossible
             y = split.y.long()
-            self.share = float(counts.max() / counts.sum())  # of the commonest class, free of this split's noise
-            self.accuracy = float((y == counts.argmax()).double().mean())
-            self.nll = float(-p.log()[y].mean())
+            self.share = float(counts.max())  # of the commonest class, free of this split's noise
+            self.accuracy = float((y == counts.argmax()).double() @ v)
+            self.nll = float(-p.log()[y] @ v)
         elif split.y.is_floating_point():
-            mean = train.y.double().mean(0)
-            self.rmse = math.sqrt(float((split.y.double() - mean).square().mean()))
+            mean = w @ train.y.double().reshape(len(train), -1)
+            error = (split.y.double().reshape(len(split), -1) - mean).square().mean(1)
+            self.rmse = math.sqrt(float(error @ v))
 
     def covered(self, evaluation: Evaluation) -> float | None:
-        if self.classes and self.nll:
+        if self.classes:
             by_accuracy = (evaluation["accuracy"] - self.accuracy) / max(1 - self.accuracy, 1e-9)
             return max(1 - evaluation["nll"] / self.nll, by_accuracy)  # a bold model may be right and still score ill
         if self.rmse and "rmse" in evaluation:
@@ -130,6 +134,12 @@ class _Rival:
                 f"nll {evaluation['nll']:.3g} against {self.nll:.3g}"
             )
         return f"rmse {evaluation['rmse']:.4g} against {self.rmse:.4g} of a constant guess"
+
+
+def _weights(split: Split) -> Tensor:
+    """Weights of the rows, which sum to one."""
+    w = torch.ones(len(split), device=split.y.device) if split.weight is None else split.weight
+    return w.double() / w.double().sum()
 
 
 def _underfitting(history: Sequence[Mapping], train: Evaluation, rival: _Rival) -> list[Finding]:
@@ -179,24 +189,19 @@ def _overfitting(
     what = "the model is much better on the rows it trained on than on others"
     do = "Add dropout (p_drop=0.2) or weight decay, stop early (patience=10), use a smaller model, or gather more rows"
     gap = _worse(evaluations["train"], evaluations[name], rivals[name])
-    rise = _rise(history, rivals[name]) if name == "val" else None
+    rise = _rise(history, evaluations[name], rivals[name]) if name == "val" else None
     risen = f"; val nll rose from {rise[1]:.3g} (epoch {rise[0]}) to {rise[2]:.3g}" if rise else ""
     if gap:
         return [Finding("overfitting", "warning", what, f"train and {name}", f"{gap('train', name)}{risen}", do)]
     if rise:
-        epoch, best, last, margin = rise
+        epoch, best, last, kept_late = rise
         kept = evaluations[name]["nll"]
-        # the best weights were kept: the later epochs were wasted, but the model is not the worse for it
-        severity = "warning" if kept > best + margin else "note"
+        # where the best weights were kept, the later epochs were wasted, but the model is not the worse for them
+        severity = "warning" if kept_late else "note"
         what = "after its best epoch the model went on learning the training rows by heart"
-        found = (
-            f"val nll rose from {best:.3g} (epoch {epoch}) to {last:.3g}; the weights that were kept have {kept:.3g}"
-        )
-        return [
-            Finding(
-                "overfitting", severity, what, f"epoch {epoch}", found, "Stop early (patience=10) or train for less"
-            )
-        ]
+        found = f"val nll rose from {best:.3g} (epoch {epoch}) to {last:.3g}; the weights that were kept: {kept:.3g}"
+        do = "Stop early (patience=10) or train for less"
+        return [Finding("overfitting", severity, what, f"epoch {epoch}", found, do)]
     return []
 
 
@@ -228,16 +233,20 @@ def _standard_error(evaluation: Evaluation, metric: str) -> float:
     return error
 
 
-def _rise(history: Sequence[Mapping], rival: _Rival) -> tuple[int, float, float, float] | None:
-    """Epoch and value of the best validation nll, the last one, and the margin it exceeds; None where it has not."""
+def _rise(history: Sequence[Mapping], val: Evaluation, rival: _Rival) -> tuple[int, float, float, bool] | None:
+    """Epoch and value of the best validation nll, the last value, and whether the weights kept are from the rise."""
     line = [(record["epoch"], record["val"]["nll"]) for record in history if "nll" in (record.get("val") or {})]
     line = [(epoch, nll) for epoch, nll in line if math.isfinite(nll)]
     if len(line) < 5:
         return None
     epoch, best = min(line, key=lambda item: item[1])
     last = sorted(nll for _, nll in line[-3:])[1]  # the median of three: one bad epoch is no trend
-    margin = RISE_SHARE * rival.nll if rival.nll else RISE_NATS
-    return (epoch, best, last, margin) if last > best + margin else None
+    low, high = val.interval("nll")
+    margin = max(RISE_SHARE * rival.nll if rival.nll else RISE_NATS, (high - low) / 2)
+    if last <= best + margin:
+        return None
+    kept = min(line, key=lambda item: abs(item[1] - val["nll"]))[0]
+    return epoch, best, last, kept > epoch and val["nll"] > best + margin
 
 
 def _selection(evaluations: Mapping[str, Evaluation], rivals: Mapping[str, _Rival]) -> list[Finding]:

@@ -184,14 +184,15 @@ class Watch:
                 rates[name] = float((end - begin).norm() / end.norm().clamp(min=1e-30)) / steps  # eq. 1
         if not rates:
             return
-        fastest = max(rates, key=rates.get)
+        fastest = max(rates, key=lambda name: rates[name])
         rate = rates[fastest]
-        lost = None not in (loss, self._start) and loss - self._start > ABOVE_START * abs(self._start)
+        start = self._start
+        lost = loss is not None and start is not None and loss - start > ABOVE_START * abs(start)
         large = rate > LARGE_CHANGE or rate * steps > LARGE_TOTAL
         if self._twice("large", large and lost and event.epoch > 1):
             found = (
                 f"it changed by {percent(rate * steps)} of its size in {steps} steps (0.1 % a step is usual), and the "
-                f"loss is {loss:.3g}, above the {self._start:.3g} it began with"
+                f"loss is {loss:.3g}, above the {start:.3g} it began with"
             )
             self._say(
                 Finding(

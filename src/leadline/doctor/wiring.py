@@ -66,9 +66,9 @@ def check_wiring(model: nn.Module, data: Data, likelihood: Likelihood, *, target
     leaves = [call for call in calls if any(out is output for out in call.outputs)]
     where, output = leaves[0].name if leaves else "the model's output", output.detach()
     if not bool(output.sum().isfinite()):
-        found = forward_finding(model, x, rows=data.train.row_numbers(rows), when="before the first step")
-        if found is not None:
-            return [*findings, found]
+        culprit = forward_finding(model, x, rows=data.train.row_numbers(rows), when="before the first step")
+        if culprit is not None:
+            return [*findings, culprit]
     if target_fits:
         try:
             likelihood.check_output(output, y)

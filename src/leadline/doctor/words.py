@@ -11,9 +11,9 @@ def some(items: Iterable[object], limit: int = 5) -> str:
     >>> some([3, 1, 4, 1, 5, 9, 2])
     '3, 1, 4, 1, 5 and 2 more'
     """
-    items = [str(item) for item in items]
-    rest = len(items) - limit
-    return ", ".join(items[:limit]) + (f" and {rest} more" if rest > 0 else "")
+    words = [str(item) for item in items]
+    rest = len(words) - limit
+    return ", ".join(words[:limit]) + (f" and {rest} more" if rest > 0 else "")
 
 
 def percent(share: float) -> str:

@@ -119,6 +119,11 @@ def _own(group: dict[str, Tensor]) -> dict[str, Tensor]:
     return {name: tensor.detach().to("cpu", copy=True).contiguous() for name, tensor in group.items()}
 
 
+def of(owner: str, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+    """The tensors of one owner, "model" or "likelihood", under their own names."""
+    return {n.removeprefix(f"{owner}."): t for n, t in tensors.items() if n.startswith(f"{owner}.")}
+
+
 def restore(module: torch.nn.Module, tensors: dict[str, Tensor], owner: str) -> None:
     """Load tensors into a module of the same architecture; a mismatch is named."""
     expected = module.state_dict()

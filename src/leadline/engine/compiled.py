@@ -24,16 +24,16 @@ from leadline.optim.inline import Inline
 from leadline.optim.rule import Rule
 
 #: least and most steps a call. A CPU call saves Python's part of a step; on a GPU it also saves the launches.
-_STEPS = {"cpu": (3, 5), "cuda": (10, 40)}
+_STEPS = {"cpu": (8, 10), "cuda": (10, 40)}
 #: auto: runs below this many steps stay eager without measuring, so that two such runs decide alike
 _SHORT = 30_000
-_COMPILE_SECONDS = 30.0
+_COMPILE_SECONDS = 45.0
 _SAVED_SECONDS = 250e-6  # what a small eager step spends in Python and dispatch, and a compiled one does not
 
 
 def obstacle(rule: Rule, device: torch.device) -> str | None:
     """Why steps of this rule cannot be compiled here, or None."""
-    if not isinstance(rule, Gradient) or rule.optimizer is None:
+    if not isinstance(rule, Gradient):
         return "the rule is not gradient descent"
     if rule.settings.accumulate > 1:
         return "gradients are accumulated"
@@ -87,22 +87,26 @@ class Compiled(Rule):
         self.rule, self.device, self.inductor = rule, device, inductor
         self.steps_per_call = steps_together(full, *_STEPS[device.type])
         self._calls: dict[tuple[int, int], Any] = {}
-        self._inline: Inline | None = None
+        self._made: Inline | None = None
 
     def bind(self, model: nn.Module, likelihood: Likelihood, total_steps: int) -> None:
         self.rule.bind(model, likelihood, total_steps)
 
     def step(self, batch: Batch, index: int) -> Tensor:
-        if self._inline is not None:
-            self._inline.count += 1
+        if self._made is not None:
+            self._made.count += 1
         return self.rule.step(batch, index)
+
+    @property
+    def _inline(self) -> Inline:
+        if self._made is None:
+            self._made = Inline(self.rule.optimizer)
+        return self._made
 
     def steps(self, batches: Sequence[Batch], index: int) -> Tensor:
         if self.device.type == "cpu" and len(batches) < self.steps_per_call:
             return super().steps(batches, index)
-        if self._inline is None:
-            self._inline = Inline(self.rule.optimizer)
-        size = (len(batches), len(batches[0]))
+        size = (len(batches), batches.size if isinstance(batches, Stacked) else len(batches[0]))
         if size not in self._calls:
             self._calls[size] = self._prepare(batches)
         scalars = self._inline.scalars([self.rule.rate(index + k) for k in range(len(batches))])
@@ -118,9 +122,9 @@ class Compiled(Rule):
 
     def load_state(self, state: Any) -> None:
         self.rule.load_state(state)
-        self._calls, self._inline = {}, None  # the optimizer's tensors are new ones
+        self._calls, self._made = {}, None  # the optimizer's tensors are new ones
 
-    def _prepare(self, batches: Sequence[Batch]):
+    def _prepare(self, batches: Sequence[Batch]) -> Callable[[Sequence[Batch], Tensor], Tensor]:
         one = self._one_step()
         count = len(batches)
 
@@ -134,7 +138,7 @@ class Compiled(Rule):
             one = torch.compile(one, fullgraph=True, dynamic=False)
         return _Graph(several, batches, self._tensors())
 
-    def _one_step(self):
+    def _one_step(self) -> Callable[[Batch, Tensor], Tensor]:
         joint = _Joint(self.rule.model, self.rule.likelihood)
         names = [name for name, p in joint.named_parameters() if p.requires_grad]
         parameters = self._inline.parameters
@@ -227,5 +231,7 @@ def _row(batch: Batch, k: int) -> Batch:
 
 
 def _map(batch: Batch, function: Callable[[Tensor], Tensor]) -> Batch:
-    columns = {name: getattr(batch, name) for name in _COLUMNS}
-    return Batch(**{name: None if c is None else function(c) for name, c in columns.items()})
+    optional = {name: getattr(batch, name) for name in ("weight", "keys")}
+    return Batch(
+        function(batch.x), function(batch.y), **{n: None if c is None else function(c) for n, c in optional.items()}
+    )

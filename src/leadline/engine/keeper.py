@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -86,18 +87,9 @@ def restore(loop: Loop, record: Record, at_most: int | None = None) -> dict[str,
 
     Metrics written after that checkpoint are forgotten: the loop will write them again.
     """
-    checkpoint.sweep(record.checkpoints)
-    found = checkpoint.steps(record.checkpoints)
-    if at_most is not None:
-        found = [path for path in found if int(path.name.removeprefix("step-")) <= at_most]
-    if not found:
-        raise CheckpointError(
-            "a run must have a checkpoint to go on from",
-            got=f"none in {record.checkpoints}",
-            do="Train anew: it was stopped before its first step",
-        )
-    tensors, plain = checkpoint.load(found[-1])
-    load_weights(loop, tensors["weights"])
+    tensors, plain = checkpoint.load(newest(record, at_most))
+    for owner, module in (("model", loop.model), ("likelihood", loop.likelihood)):
+        checkpoint.restore(module, checkpoint.of(owner, tensors["weights"]), owner)
     state = unpack(plain["skeleton"], tensors["state"])
     loop.rule.load_state(state["rule"])
     device = loop.train.y.device
@@ -110,8 +102,15 @@ def restore(loop: Loop, record: Record, at_most: int | None = None) -> dict[str,
     return plain["extra"]
 
 
-def load_weights(loop: Loop, tensors: dict[str, torch.Tensor]) -> None:
-    """Weights of a checkpoint into the loop's model and likelihood."""
-    for owner, module in (("model", loop.model), ("likelihood", loop.likelihood)):
-        own = {n.removeprefix(f"{owner}."): t for n, t in tensors.items() if n.startswith(f"{owner}.")}
-        checkpoint.restore(module, own, owner)
+def newest(record: Record, at_most: int | None = None) -> Path:
+    """The newest checkpoint of a run, not after step `at_most`."""
+    found = checkpoint.steps(record.checkpoints)
+    if at_most is not None:
+        found = [path for path in found if int(path.name.removeprefix("step-")) <= at_most]
+    if not found:
+        raise CheckpointError(
+            "a run must have a checkpoint to go on from",
+            got=f"none in {record.checkpoints}",
+            do="Train anew: it was stopped before its first step",
+        )
+    return found[-1]

@@ -213,6 +213,8 @@ class Loop:
     def _rewind(self, broken_epoch: int) -> NoReturn:
         """Go back to the last good state, repeat up to the step that broke, and stand just before it."""
         state = self.state
+        if self._good is None:
+            raise RuntimeError("the loop remembers a state before its first step")
         step, state.epoch, values, tensors, skeleton = self._good
         self._restore(values, tensors, skeleton)
         state.step, state.losses, state.ended, self._unsettled = step, [], "diverged", []

@@ -35,6 +35,16 @@ class Record:
     @classmethod
     def create(cls, folder: str | Path, config: dict[str, Any]) -> Record:
         """A new run folder; one that exists and holds anything is never touched."""
+        cls.check_free(folder)
+        record = cls(Path(folder))
+        with record.writing():
+            record.checkpoints.mkdir(parents=True, exist_ok=True)
+            replace_json(record.folder / "run.json", {"schema": SCHEMA, **config})
+        return record
+
+    @staticmethod
+    def check_free(folder: str | Path) -> None:
+        """Refuse a folder that holds anything."""
         folder = Path(folder)
         if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
             do = f"Continue it with `leadline resume {folder}`" if (folder / "run.json").exists() else "Move it away"
@@ -43,11 +53,6 @@ class Record:
                 got=f"{folder}, which exists",
                 do=f"{do}, or name another with --folder",
             )
-        record = cls(folder)
-        with record.writing():
-            record.checkpoints.mkdir(parents=True, exist_ok=True)
-            replace_json(folder / "run.json", {"schema": SCHEMA, **config})
-        return record
 
     @classmethod
     def open(cls, folder: str | Path) -> Record:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from leadline.data.target import Target
 from leadline.likelihoods.bernoulli import Bernoulli
 from leadline.likelihoods.categorical import Categorical
@@ -19,7 +21,7 @@ LIKELIHOODS: dict[str, type[Likelihood]] = {
 DEFAULTS = {"real": "Normal", "binary": "Bernoulli", "classes": "Categorical"}
 
 
-def likelihood_for(target: Target, name: str | None = None, **options) -> Likelihood:
+def likelihood_for(target: Target, name: str | None = None, **options: Any) -> Likelihood:
     """The likelihood of a target: its default family, or the one called `name`.
 
     >>> likelihood_for(Target("binary"))

@@ -9,6 +9,8 @@ Shapes     output (B, 1); y (B,) of codes 0 and 1
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor
@@ -37,7 +39,7 @@ class Bernoulli(Likelihood):
         self.label_smoothing = check_smoothing(label_smoothing)
 
     @classmethod
-    def for_target(cls, target: Target, **options) -> Bernoulli:
+    def for_target(cls, target: Target, **options: Any) -> Bernoulli:
         return cls(**options)
 
     def distribution(self, output: Tensor) -> BernoulliDistribution:

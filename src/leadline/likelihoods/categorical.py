@@ -9,6 +9,8 @@ Shapes     output (B, C); y (B,) of codes 0 … C-1
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor
@@ -43,7 +45,7 @@ class Categorical(Likelihood):
         self.dim_output = num_classes
 
     @classmethod
-    def for_target(cls, target: Target, **options) -> Categorical:
+    def for_target(cls, target: Target, **options: Any) -> Categorical:
         return cls(len(target.classes), **options)
 
     def distribution(self, output: Tensor) -> CategoricalDistribution:

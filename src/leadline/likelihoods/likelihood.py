@@ -8,11 +8,13 @@ Head and loss cannot disagree because there is no way to name one without the ot
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from typing import Any
 
 from torch import Tensor, nn
 from torch.distributions import Distribution
 
 from leadline.config import Configured
+from leadline.data.target import Target
 from leadline.errors import ShapeError
 from leadline.likelihoods.prediction import Prediction
 
@@ -30,6 +32,11 @@ class Likelihood(nn.Module, ABC, Configured):
     #: the metric by which people judge this family, and whether more of it is better
     headline: str = "nll"
     higher_is_better: bool = False
+
+    @classmethod
+    @abstractmethod
+    def for_target(cls, target: Target, **options: Any) -> Likelihood:
+        """The member of this family that fits a target; `options` are arguments that a target does not decide."""
 
     @abstractmethod
     def distribution(self, output: Tensor) -> Distribution:

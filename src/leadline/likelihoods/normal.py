@@ -14,6 +14,7 @@ Shapes     output (B, dim), or (B, 2·dim) for input-dependent variance; y (B,) 
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -41,6 +42,8 @@ class Normal(Likelihood):
     """
 
     headline = "rmse"
+    _shift: Tensor
+    _scale: Tensor
 
     def __init__(
         self,
@@ -66,7 +69,7 @@ class Normal(Likelihood):
             self.rho = nn.Parameter(torch.full((dim,), math.log(math.expm1(sigma))))
 
     @classmethod
-    def for_target(cls, target: Target, **options) -> Normal:
+    def for_target(cls, target: Target, **options: Any) -> Normal:
         return cls(dim=target.dim, shift=target.shift, scale=target.scale, **options)
 
     def parameters_of(self, output: Tensor) -> tuple[Tensor, Tensor]:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
@@ -41,33 +41,31 @@ class Gradient(Rule):
         schedule: torch.optim.lr_scheduler.LRScheduler | Callable[[int], float] | None = None,
     ):
         self.settings = settings
-        self.optimizer, self._schedule = optimizer, schedule
+        self._given, self._schedule = optimizer, schedule
+        self._scheduler = schedule if isinstance(schedule, torch.optim.lr_scheduler.LRScheduler) else None
 
     def bind(self, model: nn.Module, likelihood: Likelihood, total_steps: int) -> None:
         self.model, self.likelihood = model, likelihood
         self.parameters = [p for p in (*model.parameters(), *likelihood.parameters()) if p.requires_grad]
-        if self.optimizer is None:
-            self.optimizer = optimizer_by_name(self.settings, self.parameters)
+        self.optimizer = self._given or optimizer_by_name(self.settings, self.parameters)
         self._base = [group["lr"] for group in self.optimizer.param_groups]
-        self._scheduler = None
-        if self.custom_schedule:
-            self._scheduler, self._factor = self._schedule, None
-        elif self._schedule is not None:
-            self._factor = self._schedule
-        else:
+        self._factor: Callable[[int], float] | None
+        if self._schedule is None:
             self._factor = schedule_by_name(self.settings.schedule, self.settings.warmup, total_steps)
+        else:
+            self._factor = None if self._scheduler is not None else cast(Callable[[int], float], self._schedule)
         self._closure = isinstance(self.optimizer, torch.optim.LBFGS)
         self._apply = Direct(self.optimizer).step if Direct.fits(self.optimizer) else self.optimizer.step
 
     @property
     def custom_schedule(self) -> bool:
         """Whether the learning rate is in the hands of a torch scheduler."""
-        return isinstance(self._schedule, torch.optim.lr_scheduler.LRScheduler)
+        return self._scheduler is not None
 
     def step(self, batch: Batch, index: int) -> Tensor:
         self._set_rate(index)
         if self._closure:
-            loss = self.optimizer.step(lambda: self.backward(batch))
+            loss = cast(Tensor, self.optimizer.step(cast(Any, lambda: self.backward(batch))))
         else:
             loss = self.backward(batch)
             self._apply()
@@ -118,7 +116,7 @@ class Gradient(Rule):
                 group["lr"] = base * factor
 
     def state(self) -> Any:
-        state = {"optimizer": self.optimizer.state_dict()["state"]}
+        state: dict[str, Any] = {"optimizer": self.optimizer.state_dict()["state"]}
         if self._scheduler is not None:
             plain = {k: v for k, v in self._scheduler.state_dict().items() if isinstance(v, (int, float, list))}
             state |= {"scheduler": plain, "rates": [group["lr"] for group in self.optimizer.param_groups]}
