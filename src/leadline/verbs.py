@@ -77,7 +77,7 @@ def fit(
         settings: the fields of `leadline.settings.Settings`.
 
     >>> import leadline as ll
-    >>> run = ll.fit(ll.models.Linear(2, 1), ll.data.blobs(classes=2, num=90), epochs=3, progress=False)
+    >>> run = ll.fit(ll.models.Linear(2, 1), ll.data.moons(num=90), epochs=3, progress=False)
     >>> sorted(run.evaluate("test"))
     ['accuracy', 'nll']
     """

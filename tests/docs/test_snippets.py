@@ -44,9 +44,16 @@ def blocks(text: str) -> list[Block]:
     return found
 
 
+def own_table(path: Path) -> None:
+    """The table of their own that a reader of the pages is taken to have."""
+    rows = [f"{age},{(age * 7919) % 150_000},{30_000 - 1_500 * age + (age * 37) % 900}" for age in range(1, 16)] * 8
+    path.write_text("age,mileage,price\n" + "\n".join(f"{row[:-1]}{k % 10}" for k, row in enumerate(rows)) + "\n")
+
+
 def run_page(path: Path, folder: Path, monkeypatch: pytest.MonkeyPatch) -> int:
     """Run the page's blocks in `folder`; the number of snippets and commands that ran."""
     monkeypatch.chdir(folder)
+    own_table(folder / "cars.csv")
     monkeypatch.setenv("PATH", str(Path(sys.executable).parent) + os.pathsep + os.environ["PATH"])
     namespace: dict[str, object] = {"__name__": "__page__"}
     ran = 0

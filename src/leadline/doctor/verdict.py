@@ -187,7 +187,7 @@ def _overfitting(
     name: str, history: Sequence[Mapping], evaluations: Mapping[str, Evaluation], rivals: Mapping[str, _Rival]
 ) -> list[Finding]:
     what = "the model is much better on the rows it trained on than on others"
-    do = "Add dropout (p_drop=0.2) or weight decay, stop early (patience=10), use a smaller model, or gather more rows"
+    do = "Add dropout or weight decay, or more of them, stop early (patience=10), shrink the model, or gather more rows"
     gap = _worse(evaluations["train"], evaluations[name], rivals[name])
     rise = _rise(history, evaluations[name], rivals[name]) if name == "val" else None
     risen = f"; val nll rose from {rise[1]:.3g} (epoch {rise[0]}) to {rise[2]:.3g}" if rise else ""

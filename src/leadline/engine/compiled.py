@@ -69,7 +69,7 @@ def steps_together(full: int, least: int, most: int) -> int:
     """How many of an epoch's `full` batches to take together: as few as possible are left over, in large groups.
 
     >>> steps_together(40, 10, 40), steps_together(57, 10, 40), steps_together(2, 10, 40)
-    (40, 28, 2)
+    (40, 19, 2)
     """
     if full <= most:
         return max(full, 1)

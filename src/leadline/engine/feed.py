@@ -66,6 +66,15 @@ class Feed:
         """Batches an epoch; the last may be smaller."""
         return -(-len(self) // self.batch)
 
+    def sizes(self, epoch: int) -> Tensor:
+        """The weight of each batch of an epoch, in order; the number of its rows where none is given."""
+        if self.weight is not None:
+            weight = self.weight.cpu().double()[epoch_order(self.seed, epoch, len(self))]
+            return torch.stack([part.sum() for part in weight.split(self.batch)])
+        sizes = torch.full((self.steps,), float(self.batch), dtype=torch.float64)
+        sizes[-1] = len(self) - self.batch * (self.steps - 1)
+        return sizes
+
     def calls(self, epoch: int, start: int, together: int) -> Iterator[Sequence[Batch]]:
         """The epoch's batches from number `start` on, `together` full ones at a time, the rest one by one.
 

@@ -162,7 +162,7 @@ class Loop:
         over, self._unsettled = self._unsettled, []
         losses = torch.cat([epoch[2] for epoch in over]).cpu().split([len(epoch[2]) for epoch in over]) if over else ()
         for (epoch, step, _), own in zip(over, losses, strict=True):
-            mean = self._mean_loss(own)
+            mean = self._mean_loss(own, epoch - 1)
             if not math.isfinite(mean):
                 self._rewind(epoch - 1)
             state.first_loss = float(own[0]) if state.first_loss is None else state.first_loss
@@ -191,11 +191,9 @@ class Loop:
         state.best = copy(weights(self.model, self.likelihood))
         return True
 
-    def _mean_loss(self, losses: Tensor) -> float:
-        """Sample-weighted mean over the epoch: a smaller last batch counts for less."""
-        sizes = torch.full((len(losses),), float(self.train.batch), dtype=torch.float64)
-        if len(self.train) % self.train.batch:
-            sizes[-1] = len(self.train) % self.train.batch
+    def _mean_loss(self, losses: Tensor, epoch: int) -> float:
+        """Sample-weighted mean over the epoch: a batch counts by the weight of its rows."""
+        sizes = self.train.sizes(epoch)
         return float((losses.double() * sizes).sum() / sizes.sum())
 
     def _remember(self) -> None:

@@ -1,0 +1,106 @@
+"""Batches: each example once an epoch, in an order that (seed, epoch) alone decides."""
+
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from leadline.data.data import Batch, Split, Stacked
+from leadline.data.inputs import Identity
+from leadline.engine import feed as feed_module
+from leadline.engine.feed import Feed, epoch_order
+from leadline.layers import noise
+
+
+def feed_of(count: int, batch: int, seed: int = 0, weighted: bool = False, keyed: bool = True) -> Feed:
+    x = torch.arange(count, dtype=torch.float32)[:, None] * torch.tensor([1.0, 10.0])
+    weight = torch.arange(count, dtype=torch.float32) + 1 if weighted else None
+    return Feed(
+        Split(x, torch.arange(count) % 3, weight), Identity(), batch, seed, torch.device("cpu"), torch.float32, keyed
+    )
+
+
+@given(st.integers(0, 2**40), st.integers(0, 10**6), st.integers(1, 300))
+def test_order_is_a_permutation_and_a_pure_function(seed, epoch, count):
+    order = epoch_order(seed, epoch, count)
+    assert sorted(order.tolist()) == list(range(count))
+    torch.manual_seed(epoch)
+    torch.rand(7)
+    assert torch.equal(order, epoch_order(seed, epoch, count))
+
+
+def test_order_leaves_torch_generator_alone():
+    before = torch.get_rng_state()
+    epoch_order(1, 2, 100)
+    assert torch.equal(torch.get_rng_state(), before)
+
+
+def test_epochs_and_seeds_differ():
+    orders = {tuple(epoch_order(seed, epoch, 50).tolist()) for seed in range(5) for epoch in range(5)}
+    assert len(orders) == 25
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.integers(1, 130), st.integers(1, 40), st.integers(1, 9), st.data())
+def test_every_example_exactly_once(count, batch, together, draw):
+    batch = min(batch, count)
+    feed = feed_of(count, batch)
+    groups = [list(call) for call in feed.calls(3, 0, together)]
+    seen = [b.example for call in groups for b in call]
+    assert torch.equal(torch.cat(seen), epoch_order(0, 3, count))
+    assert [len(b) for call in groups for b in call] == [batch] * feed.full + [count % batch] * (count % batch > 0)
+    assert len(seen) == feed.steps
+
+    at = 0
+    for call in groups:  # groups begin at multiples of `together`; what is left over comes singly
+        assert len(call) in (1, together)
+        if len(call) == together:
+            assert at % together == 0
+        at += len(call)
+    assert sum(len(call) == together for call in groups) >= feed.full // together
+
+    starts = [0]
+    for call in groups:
+        starts.append(starts[-1] + len(call))
+    start = draw.draw(st.sampled_from(starts))
+    rest = [list(call) for call in feed.calls(3, start, together)]
+    assert [len(call) for call in rest] == [len(call) for call in groups[starts.index(start) :]]
+    taken_up = torch.cat([b.example for call in rest for b in call]) if rest else torch.zeros(0, dtype=torch.int64)
+    assert torch.equal(taken_up, epoch_order(0, 3, count)[start * batch :])
+
+
+def test_windows_do_not_show(monkeypatch):
+    """Gathering a few rows at a time or all at once hands out the same batches."""
+    wide = [list(call) for call in feed_of(103, 4, weighted=True).calls(1, 0, 3)]
+    monkeypatch.setattr(feed_module, "_WINDOW_BYTES", 1)
+    narrow = [list(call) for call in feed_of(103, 4, weighted=True).calls(1, 0, 3)]
+    assert [len(call) for call in wide] == [len(call) for call in narrow]
+    for a, b in zip(sum(wide, []), sum(narrow, []), strict=True):
+        for one, other in zip(a.columns(), b.columns(), strict=True):
+            assert torch.equal(one, other)
+
+
+def test_columns_belong_to_their_rows():
+    for call in feed_of(37, 5, weighted=True).calls(0, 0, 2):
+        for batch in call:
+            assert torch.equal(batch.x[:, 0].long(), batch.example)
+            assert torch.equal(batch.y, batch.example % 3)
+            assert torch.equal(batch.weight.long(), batch.example + 1)
+            assert torch.equal(batch.keys, noise.example_keys(0, 0, batch.example))
+
+
+def test_keys_only_where_noise_is_drawn():
+    [first, *_] = feed_of(10, 5, keyed=False).calls(0, 0, 1)
+    assert first[0].keys is None
+
+
+def test_stacked_equals_a_list():
+    x = torch.randn(12, 3)
+    rows = Batch(x, torch.arange(12), None, torch.arange(12))
+    stacked, listed = Stacked(rows, 4), rows.split(4)
+    assert len(stacked) == len(listed) == 3
+    for a, b in zip(stacked, listed, strict=True):
+        assert (
+            torch.equal(a.x, b.x) and torch.equal(a.y, b.y) and a.weight is None and torch.equal(a.example, b.example)
+        )
+    assert stacked.stacked().x.shape == (3, 4, 3)
+    assert stacked.stacked().x.data_ptr() == x.data_ptr()  # a view
