@@ -14,7 +14,7 @@ from leadline.engine.events import StepsDone
 
 
 def moons(num=60):
-    return ll.data.moons(num=num)  # 40 rows to train on
+    return ll.data.moons(num=num)  # 39 rows to train on
 
 
 def weighted(num=60):

@@ -1,6 +1,7 @@
 """Checkpoints: whole or absent, whatever the disk does; and believed only after every byte was checked."""
 
 import errno
+import hashlib
 import json
 import os
 import random
@@ -113,10 +114,10 @@ def test_a_fault_at_any_point_leaves_a_whole_checkpoint(monkeypatch, tmp_path, k
         through = fails_at(monkeypatch, folder, after, make, step)
         newest = checkpoint.steps(folder)[-1]
         _, plain = checkpoint.load(newest)
-        assert plain["step"] in (30, step)
+        assert plain["step"] in (20, 30, step)  # the newest, or the one before it
         checkpoint.load(folder / "step-0000000000")
         checkpoint.save(folder, 50, tensors(50.0), {})  # space was freed
-        assert [int(path.name[5:]) for path in checkpoint.steps(folder)][0] == 0
+        assert checkpoint.steps(folder)[0].name == "step-0000000000"
         for path in checkpoint.steps(folder):
             checkpoint.load(path)
         assert not list(folder.glob(".tmp*"))
@@ -261,19 +262,14 @@ def rewrite_manifest(path: Path, change) -> None:
     (path / "manifest.json").write_text(json.dumps(manifest))
 
 
-@pytest.mark.parametrize("name", ["../secret", "/etc/passwd", "a/b", "..", "."])
+@pytest.mark.parametrize("name", ["../secret.safetensors", "a/b.safetensors", "/etc/passwd", "..", "."])
 def test_names_that_leave_the_folder_are_refused(tmp_path, name):
-    path = saved(tmp_path / "run", 1)
-    (tmp_path / "run" / "secret").write_bytes(b"x")
-
-    def change(manifest):
-        manifest["files"][name] = {
-            "bytes": 1,
-            "sha256": "2d711642b726b04401627ca9fbac32f5c8530fb1903cc4db02258717921a4881",
-        }
-
-    rewrite_manifest(path, change)
-    with pytest.raises(CheckpointError, match="must be whole"):
+    path = saved(tmp_path, 1)
+    secret = (path / "weights.safetensors").read_bytes()  # would load, were it looked at
+    (tmp_path / "secret.safetensors").write_bytes(secret)
+    entry = {"bytes": len(secret), "sha256": hashlib.sha256(secret).hexdigest()}
+    rewrite_manifest(path, lambda manifest: manifest["files"].update({name: entry}))
+    with pytest.raises(CheckpointError, match="leaves the folder" if "/" in name else "must be whole"):
         checkpoint.load(path)
 
 

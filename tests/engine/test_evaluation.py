@@ -136,7 +136,7 @@ def test_epoch_loss_is_the_sample_weighted_mean(weighted):
 
 
 def test_weighted_epoch_loss_weighs_rows_alike():
-    """Without learning, the epoch's training loss is the weighted mean over all rows, however they fall into batches."""
+    """Without learning, an epoch's training loss is the weighted mean over all rows, however they are batched."""
     generator = torch.Generator().manual_seed(0)
     x, y = torch.randn(60, 2, generator=generator), torch.arange(60) % 2
     data = ll.data.arrays(x, y, kind="binary", weight=torch.rand(60, generator=generator) ** 3 + 0.01)

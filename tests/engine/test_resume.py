@@ -262,7 +262,7 @@ def killed_until_it_ends(folder, kills, rng):
 
 @pytest.mark.parametrize("kills", [3, pytest.param(30, marks=pytest.mark.slow)])
 def test_killed_at_random_moments(kills, tmp_path):
-    subprocess.run([sys.executable, "-c", SCRIPT, str(tmp_path / "whole"), "fit"], check=True, timeout=120)
+    ll.fit(mlp(), moons(), folder=tmp_path / "whole", epochs=60, batch=16, progress=False, with_report=False)
     killed_until_it_ends(tmp_path / "killed", kills, random.Random(kills))
     assert hashes(tmp_path / "killed") == hashes(tmp_path / "whole")
     assert len((tmp_path / "killed" / "metrics.jsonl").read_text().splitlines()) == 60

@@ -38,7 +38,8 @@ class Keeper:
             if event.step == 0:
                 self.save()
         elif isinstance(event, StepsDone):
-            if self._due():
+            within = event.step % self._own_loop().train.steps  # an epoch's end is saved once it is closed
+            if within and self._due():
                 self._own_loop().settle()
                 self.save()
         elif isinstance(event, EpochDone):

@@ -213,8 +213,8 @@ class Loop:
         state = self.state
         if self._good is None:
             raise RuntimeError("the loop remembers a state before its first step")
-        step, state.epoch, values, tensors, skeleton = self._good
-        self._restore(values, tensors, skeleton)
+        step, state.epoch, good, tensors, skeleton = self._good
+        self._restore(good, tensors, skeleton)
         state.step, state.losses, state.ended, self._unsettled = step, [], "diverged", []
         start = max(step, broken_epoch * self.train.steps)
         while True:  # the first step whose loss or update is not finite, one by one from the broken epoch's start on
@@ -223,7 +223,8 @@ class Loop:
             tensors, skeleton = pack(self.rule.state())
             tensors = copy(tensors)
             loss = self.rule.step(batch, state.step)
-            if not all(bool(v.isfinite().all()) for v in (loss, *self.model.parameters())) or self._past(start):
+            values = (loss, *self.model.parameters(), *self.likelihood.parameters())
+            if not all(bool(v.isfinite().all()) for v in values) or self._past(start):
                 self._restore(before, tensors, skeleton)
                 raise NotFinite(state.step, batch, float(loss))
             state.step = start = start + 1

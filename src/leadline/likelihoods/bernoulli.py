@@ -9,12 +9,15 @@ Shapes     output (B, 1); y (B,) of codes 0 and 1
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 from torch.distributions import Bernoulli as BernoulliDistribution
 
-from leadline.likelihoods.codes import check_codes, check_smoothing
+from leadline.data.target import Target
+from leadline.likelihoods.codes import SMOOTHING, check_codes, check_smoothing
 from leadline.likelihoods.likelihood import Likelihood
 from leadline.likelihoods.prediction import Prediction, check_probability
 
@@ -34,6 +37,10 @@ class Bernoulli(Likelihood):
     def __init__(self, label_smoothing: float = 0.0):
         super().__init__()
         self.label_smoothing = check_smoothing(label_smoothing)
+
+    @classmethod
+    def for_target(cls, target: Target, label_smoothing: float = SMOOTHING, **options: Any) -> Bernoulli:
+        return cls(label_smoothing, **options)
 
     def distribution(self, output: Tensor) -> BernoulliDistribution:
         return BernoulliDistribution(logits=output.squeeze(-1), validate_args=False)

@@ -18,7 +18,7 @@ from torch.distributions import Categorical as CategoricalDistribution
 
 from leadline.data.target import Target
 from leadline.errors import UserError
-from leadline.likelihoods.codes import check_codes, check_smoothing
+from leadline.likelihoods.codes import SMOOTHING, check_codes, check_smoothing
 from leadline.likelihoods.likelihood import Likelihood
 from leadline.likelihoods.prediction import Prediction, check_probability
 
@@ -45,8 +45,8 @@ class Categorical(Likelihood):
         self.dim_output = num_classes
 
     @classmethod
-    def for_target(cls, target: Target, **options: Any) -> Categorical:
-        return cls(len(target.classes), **options)
+    def for_target(cls, target: Target, label_smoothing: float = SMOOTHING, **options: Any) -> Categorical:
+        return cls(len(target.classes), label_smoothing, **options)
 
     def distribution(self, output: Tensor) -> CategoricalDistribution:
         return CategoricalDistribution(logits=output, validate_args=False)

@@ -7,6 +7,9 @@ from torch import Tensor
 
 from leadline.errors import DataError, ShapeError, UserError
 
+#: label smoothing of a likelihood that a target picks: it did better than none on MNIST-1D and three tables
+SMOOTHING = 0.1
+
 
 def check_codes(y: Tensor, num_classes: int) -> None:
     """y must be (n,) of whole numbers 0 … num_classes-1; offending rows are named."""
