@@ -62,6 +62,8 @@ class Settings:
                 continue
             if not isinstance(value, int) or isinstance(value, bool) or value < 1:
                 raise UserError(f"{name} must be a whole number of at least 1", got=f"{name}={value!r}", do="Raise it")
+        if not isinstance(self.seed, int) or isinstance(self.seed, bool):
+            raise UserError("seed must be a whole number", got=f"seed={self.seed!r}", do="Pass a number such as 0")
         for name, low, high in (("warmup", 0, 1), ("momentum", 0, 1), ("weight_decay", 0, math.inf)):
             value = getattr(self, name)
             if not (isinstance(value, (int, float)) and low <= value < high):

@@ -33,7 +33,7 @@ from leadline.engine.keeper import Keeper, newest, restore
 from leadline.engine.loop import Loop, NotFinite
 from leadline.engine.record import Record
 from leadline.errors import DivergedError, RunError, UserError
-from leadline.layers.noise import draws_noise
+from leadline.layers.noise import draws_noise, keyed
 from leadline.likelihoods import LIKELIHOODS, Likelihood, likelihood_for
 from leadline.models import MODELS
 from leadline.names import lookup
@@ -205,6 +205,8 @@ def replay(folder: str | Path, step: int, *, model: nn.Module | None = None, dat
     session = _reopen(record, model, data)
     loop = session.loop
     total = loop.settings.epochs * loop.train.steps
+    if record.config["ended"] in ("finished", "stopped early"):
+        total = int(newest(record).name.removeprefix("step-"))
     if not 0 <= step < total:
         raise UserError(f"step must lie in 0 … {total - 1}", got=f"step {step}", do="Choose one of the run's steps")
     if not isinstance(session.gradient, Gradient):
@@ -437,7 +439,8 @@ class _Session:
         """Say which value broke, where and by which rows; the weights are those before that step."""
         batch, loop = broken.batch, self.loop
         rows = _row_numbers(self.data, batch)
-        finding = doctor.locate(self.model, self.likelihood, batch.x, batch.y, batch.weight, rows, broken.step)
+        with keyed(batch.keys):
+            finding = doctor.locate(self.model, self.likelihood, batch.x, batch.y, batch.weight, rows, broken.step)
         for listener in loop.listeners:
             if listener not in (self.keeper, self.watch):
                 listener(RunEnded(loop.state.epoch, broken.step, "diverged"))

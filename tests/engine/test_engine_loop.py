@@ -245,6 +245,7 @@ def test_a_step_follows_the_equation():
         weight_decay=0.0,
         warmup=0.0,
         schedule="constant",
+        likelihood=ll.likelihoods.Bernoulli(),
         listeners=[listen],
     )
     loss = nn.functional.binary_cross_entropy_with_logits(twin(data.train.x)[:, 0], data.train.y.float())

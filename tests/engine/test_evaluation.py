@@ -140,5 +140,6 @@ def test_weighted_epoch_loss_weighs_rows_alike():
     generator = torch.Generator().manual_seed(0)
     x, y = torch.randn(60, 2, generator=generator), torch.arange(60) % 2
     data = ll.data.arrays(x, y, kind="binary", weight=torch.rand(60, generator=generator) ** 3 + 0.01)
-    run = ll.fit(ll.models.Linear(2, 1), data, epochs=1, batch=16, lr=1e-12, optimizer="sgd", progress=False)
+    plain = {"likelihood": ll.likelihoods.Bernoulli(), "progress": False}
+    run = ll.fit(ll.models.Linear(2, 1), data, epochs=1, batch=16, lr=1e-12, optimizer="sgd", **plain)
     assert run.history[0]["train"]["loss"] == pytest.approx(run.evaluate("train")["nll"], rel=1e-4)

@@ -38,6 +38,8 @@ def save(folder: Path, step: int, tensors: dict[str, dict[str, Tensor]], plain: 
     final = folder / f"step-{step:010d}"
     temporary = folder / f".tmp-{final.name}"
     sweep(folder)
+    if step == 0 and final.exists():
+        return final  # the beginning does not change, and there is none before it to fall back to
     try:
         temporary.mkdir(parents=True)
         files = {f"{name}.safetensors": save_tensors(_own(group)) for name, group in tensors.items()}
@@ -48,14 +50,15 @@ def save(folder: Path, step: int, tensors: dict[str, dict[str, Tensor]], plain: 
         write_bytes(temporary / "manifest.json", json.dumps({"schema": SCHEMA, "files": manifest}, indent=1).encode())
         sync_folder(temporary)
         if final.exists():
-            shutil.rmtree(final)
+            final.rename(folder / f".tmp-{final.name}-before")
         temporary.rename(final)
         sync_folder(folder)
     except OSError:
         shutil.rmtree(temporary, ignore_errors=True)
         raise
     for old in steps(folder)[1:-KEPT]:  # the first, of step 0, stays: from it any step can be replayed
-        shutil.rmtree(old)
+        old.rename(folder / f".tmp-{old.name}")  # in one move: a kill leaves nothing half removed under a step's name
+    sweep(folder)
     return final
 
 
@@ -73,23 +76,30 @@ def sweep(folder: Path) -> None:
 def load(path: Path) -> tuple[dict[str, dict[str, Tensor]], dict[str, Any]]:
     """Tensors by file and the plain state of a checkpoint, after every byte was checked."""
     manifest = _json(path / "manifest.json", path)
-    if manifest.get("schema") != SCHEMA:
+    if not isinstance(manifest, dict) or "schema" not in manifest:
+        raise _damaged(path, "manifest.json, which is no manifest")
+    if manifest["schema"] != SCHEMA:
         raise CheckpointError(
             f"a checkpoint must be of schema {SCHEMA}",
-            got=f"{path.name} of schema {manifest.get('schema')}",
+            got=f"{path.name} of schema {manifest['schema']}",
             do="Use the version of leadline that wrote it, named in run.json",
         )
+    try:
+        listed = {name: (entry["bytes"], entry["sha256"]) for name, entry in manifest["files"].items()}
+        listed["state.json"]
+    except (AttributeError, KeyError, TypeError):
+        raise _damaged(path, "manifest.json, which does not list the files") from None
     contents = {}
-    for name, expected in manifest["files"].items():
+    for name, (size, digest) in listed.items():
         if Path(name).name != name:
             raise _damaged(path, f"a file name that leaves the folder: {name!r}")
         try:
             content = (path / name).read_bytes()
-        except OSError as error:
-            raise _damaged(path, f"{name}: {error.strerror}") from None
-        if len(content) != expected["bytes"]:
-            raise _damaged(path, f"{name} of {len(content)} bytes where {expected['bytes']} were written")
-        if hashlib.sha256(content).hexdigest() != expected["sha256"]:
+        except (OSError, ValueError) as error:
+            raise _damaged(path, f"{name}: {getattr(error, 'strerror', None) or error}") from None
+        if len(content) != size:
+            raise _damaged(path, f"{name} of {len(content)} bytes where {size} were written")
+        if hashlib.sha256(content).hexdigest() != digest:
             raise _damaged(path, f"{name}, whose content is not what was written")
         contents[name] = content
     plain = json.loads(contents.pop("state.json"))

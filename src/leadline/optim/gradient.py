@@ -17,6 +17,7 @@ import torch
 from torch import Tensor, nn
 
 from leadline.data.data import Batch
+from leadline.errors import UserError
 from leadline.layers import noise
 from leadline.likelihoods.likelihood import Likelihood
 from leadline.optim.direct import Direct
@@ -41,6 +42,12 @@ class Gradient(Rule):
         schedule: torch.optim.lr_scheduler.LRScheduler | Callable[[int], float] | None = None,
     ):
         self.settings = settings
+        if isinstance(schedule, torch.optim.lr_scheduler.ReduceLROnPlateau):
+            raise UserError(
+                "a schedule must follow from the step alone",
+                got="ReduceLROnPlateau, which asks for a metric",
+                do="Use schedule='cosine', or stop early with patience=10",
+            )
         self._given, self._schedule = optimizer, schedule
         self._scheduler = schedule if isinstance(schedule, torch.optim.lr_scheduler.LRScheduler) else None
 
@@ -119,7 +126,7 @@ class Gradient(Rule):
         state: dict[str, Any] = {"optimizer": self.optimizer.state_dict()["state"]}
         if self._scheduler is not None:
             plain = {k: v for k, v in self._scheduler.state_dict().items() if isinstance(v, (int, float, list))}
-            state |= {"scheduler": plain, "rates": [group["lr"] for group in self.optimizer.param_groups]}
+            state |= {"scheduler": plain, "groups": [_options(group) for group in self.optimizer.param_groups]}
         return state
 
     def load_state(self, state: Any) -> None:
@@ -129,5 +136,10 @@ class Gradient(Rule):
         self._apply = Direct(self.optimizer).step if Direct.fits(self.optimizer) else self.optimizer.step
         if self._scheduler is not None:
             self._scheduler.load_state_dict(state["scheduler"])
-            for group, rate in zip(self.optimizer.param_groups, state["rates"], strict=True):
-                group["lr"] = rate
+            for group, options in zip(self.optimizer.param_groups, state["groups"], strict=True):
+                group.update(options)
+
+
+def _options(group: dict[str, Any]) -> dict[str, Any]:
+    """What a scheduler may have changed in a parameter group: rates, momenta, betas."""
+    return {k: v for k, v in group.items() if isinstance(v, (int, float, list, tuple)) and k != "params"}
