@@ -556,7 +556,7 @@ def learning_rate_a_million_times_too_small():
 def a_burst_of_learning_rate():
     def burst(step, optimizer):
         for group in optimizer.param_groups:
-            group["lr"] = 0.3 if step in (100, 101) else 3e-3
+            group["lr"] = 0.7 if step in (100, 101) else 3e-3
 
     return train(net(5, 3), blobs(spread=3.0), epochs=40, spoil=burst)[0].findings
 
