@@ -34,7 +34,7 @@ class StepsDone:
 class EpochDone:
     """After the last step of an epoch and, where due, its validation. Metrics are sample-weighted means.
 
-    On a GPU, epochs that are not validated are announced up to a quarter of a second late, several together.
+    On a GPU, epochs that are not validated are announced a little late: when their losses have reached the host.
     """
 
     epoch: int

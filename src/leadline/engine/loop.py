@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 import time
+from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NoReturn
 
@@ -29,7 +30,6 @@ from leadline.optim.rule import Rule
 from leadline.settings import Settings
 
 _LOOK_SECONDS = 0.5  # between looks at the losses, each of which waits for the device
-_SETTLE_SECONDS = 0.25  # that an epoch on a GPU may wait to be announced
 _DIVERGED = 100.0  # mean loss of an epoch over the first loss: no healthy run gets there
 
 
@@ -39,6 +39,26 @@ class NotFinite(Exception):
     def __init__(self, step: int, batch: Batch, loss: float):
         super().__init__(f"step {step}: loss {loss}")
         self.step, self.batch, self.loss = step, batch, loss
+
+
+class _Arriving:
+    """Losses on their way to the host: asked whether they have come, or waited for."""
+
+    def __init__(self, losses: Tensor):
+        self.values, self.event = losses, None
+        if losses.is_cuda:
+            self.values = torch.empty(losses.shape, dtype=losses.dtype, pin_memory=True)
+            self.values.copy_(losses, non_blocking=True)
+            self.event = torch.cuda.Event()
+            self.event.record()
+
+    def here(self) -> bool:
+        return self.event is None or self.event.query()
+
+    def read(self) -> Tensor:
+        if self.event is not None:
+            self.event.synchronize()
+        return self.values
 
 
 class Loop:
@@ -66,8 +86,8 @@ class Loop:
         self.listeners = tuple(listeners)
         self.stop_asked = False
         self._good: tuple[int, int, dict[str, Tensor], dict[str, Tensor], Any] | None = None
-        self._looked = self._settled = 0.0
-        self._unsettled: list[tuple[int, int, Tensor]] = []  # epochs that are over but not announced
+        self._looked = 0.0
+        self._unsettled: deque[tuple[int, int, _Arriving]] = deque()  # epochs that are over but not announced
 
     def fit(self) -> State:
         """Train until the last epoch, an early stop, or a request to stop; the state at the end."""
@@ -91,7 +111,8 @@ class Loop:
             if self.stop_asked and state.step < (state.epoch + 1) * self.train.steps:
                 self._check_finite()
                 return
-            if time.monotonic() - self._looked > _LOOK_SECONDS and not self._unsettled:
+            if time.monotonic() - self._looked > _LOOK_SECONDS:
+                self.settle()
                 self._check_finite()
                 self._remember()
         self._close_epoch()
@@ -137,35 +158,32 @@ class Loop:
         return evaluate(self.likelihood, outputs(self.model, self.val.x), self.val.y, self.val.weight)
 
     def _close_epoch(self) -> None:
-        """The epoch is over. On a GPU, one that is not validated is settled later, so that no epoch waits for it."""
+        """The epoch is over. On a GPU, one that is not validated is settled when its losses have come by themselves."""
         state, settings = self.state, self.settings
         last = state.epoch + 1 == settings.epochs
         validating = self.val is not None and ((state.epoch + 1) % settings.validate_every == 0 or last)
-        self._unsettled.append((state.epoch + 1, state.step, state.epoch_losses()))
-        waits = self.train.y.is_cuda and not (validating or last or self.stop_asked)
-        if waits and time.monotonic() - self._settled < _SETTLE_SECONDS:
-            state.epoch, state.losses = state.epoch + 1, []
-            return
+        self._unsettled.append((state.epoch + 1, state.step, _Arriving(state.epoch_losses())))
         evaluation = self.validate() if validating else None
         if last or (evaluation is not None and not math.isfinite(evaluation["nll"])):
             self._check_finite()
         state.epoch, state.losses = state.epoch + 1, []
-        self.settle(evaluation)
+        self.settle(evaluation, wait=validating or last or self.stop_asked)
 
-    def settle(self, evaluation: Evaluation | None = None) -> None:
+    def settle(self, evaluation: Evaluation | None = None, wait: bool = True) -> None:
         """Read the losses of the epochs that are over, decide what follows from them, and announce the epochs.
 
         Args:
             evaluation: of the last of them.
+            wait: for losses that are still on their way from the device.
         """
         state, settings = self.state, self.settings
-        over, self._unsettled = self._unsettled, []
-        losses = torch.cat([epoch[2] for epoch in over]).cpu().split([len(epoch[2]) for epoch in over]) if over else ()
-        for (epoch, step, _), own in zip(over, losses, strict=True):
-            mean = self._mean_loss(own, epoch - 1)
+        while self._unsettled and (wait or self._unsettled[0][2].here()):
+            epoch, step, arriving = self._unsettled.popleft()
+            losses = arriving.read()
+            mean = self._mean_loss(losses, epoch - 1)
             if not math.isfinite(mean):
                 self._rewind(epoch - 1)
-            state.first_loss = float(own[0]) if state.first_loss is None else state.first_loss
+            state.first_loss = float(losses[0]) if state.first_loss is None else state.first_loss
             metrics, improved = {"train": {"loss": mean}}, False
             if evaluation is not None and epoch == state.epoch:
                 metrics["val"] = dict(evaluation)
@@ -176,8 +194,7 @@ class Loop:
                 state.ended = "stopped early"
             elif epoch == settings.epochs:
                 state.ended = "finished"
-            self._say(EpochDone(epoch, step, self.rule.rate(step - 1), metrics, improved, own))
-        self._settled = time.monotonic()
+            self._say(EpochDone(epoch, step, self.rule.rate(step - 1), metrics, improved, losses))
 
     def _judge(self, evaluation: Evaluation) -> bool:
         """Keep these weights if no earlier epoch scored higher; equal scores prefer the later epoch."""
@@ -215,7 +232,8 @@ class Loop:
             raise RuntimeError("the loop remembers a state before its first step")
         step, state.epoch, good, tensors, skeleton = self._good
         self._restore(good, tensors, skeleton)
-        state.step, state.losses, state.ended, self._unsettled = step, [], "diverged", []
+        state.step, state.losses, state.ended = step, [], "diverged"
+        self._unsettled.clear()
         start = max(step, broken_epoch * self.train.steps)
         while True:  # the first step whose loss or update is not finite, one by one from the broken epoch's start on
             batch = self.advance_to(start)
