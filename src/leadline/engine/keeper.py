@@ -47,6 +47,7 @@ class Keeper:
             if self._due() and event.epoch == self._own_loop().state.epoch:
                 self.save()
         elif isinstance(event, RunEnded):
+            self._write_time(event)
             self.save()
 
     def _due(self) -> bool:
@@ -55,6 +56,10 @@ class Keeper:
     def _write(self, event: EpochDone) -> None:
         line = {"epoch": event.epoch, "step": event.step, "lr": event.lr, **event.metrics}
         self.record.append("metrics.jsonl", line)
+        if time.monotonic() - self._line_at > _LEAST_SECONDS:
+            self._write_time(event)
+
+    def _write_time(self, event: EpochDone | RunEnded) -> None:
         now = time.monotonic()
         self.record.append("timing.jsonl", {"epoch": event.epoch, "step": event.step, "seconds": now - self._line_at})
         self._line_at = now
