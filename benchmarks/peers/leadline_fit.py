@@ -20,6 +20,7 @@ def fit(x, y, epochs):
     run = ll.fit(
         model,
         data,
+        likelihood=ll.likelihoods.Categorical(NUM_CLASSES),  # plain cross-entropy, as the peers have it
         epochs=epochs,
         batch=BATCH,
         optimizer="sgd",

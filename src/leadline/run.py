@@ -103,7 +103,15 @@ class Run:
         2
         """
         with torch.no_grad():
-            return self.likelihood.prediction(self._outputs(self.inputs.read(rows)))
+            x = self.inputs.read(rows)
+            broken = (~self.inputs.encode(x).isfinite()).flatten(1).any(1).nonzero().flatten()
+            if len(broken):
+                raise DataError(
+                    "rows must hold finite numbers",
+                    got=f"{len(broken)} that do not, first row {int(broken[0])}",
+                    do="Mend them",
+                )
+            return self.likelihood.prediction(self._outputs(x))
 
     def _outputs(self, x: Tensor) -> Tensor:
         parameter = next(iter(self.model.parameters()), torch.zeros(()))

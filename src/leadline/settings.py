@@ -62,8 +62,10 @@ class Settings:
                 continue
             if not isinstance(value, int) or isinstance(value, bool) or value < 1:
                 raise UserError(f"{name} must be a whole number of at least 1", got=f"{name}={value!r}", do="Raise it")
-        if not isinstance(self.seed, int) or isinstance(self.seed, bool):
-            raise UserError("seed must be a whole number", got=f"seed={self.seed!r}", do="Pass a number such as 0")
+        if not isinstance(self.seed, int) or isinstance(self.seed, bool) or not 0 <= self.seed < 2**63:
+            raise UserError(
+                "seed must be a whole number from 0 to 2^63 - 1", got=f"seed={self.seed!r}", do="Pass one such as 0"
+            )
         for name, low, high in (("warmup", 0, 1), ("momentum", 0, 1), ("weight_decay", 0, math.inf)):
             value = getattr(self, name)
             if not (isinstance(value, (int, float)) and low <= value < high):
@@ -82,7 +84,9 @@ class Settings:
             value = getattr(self, name)
             if value not in legal:
                 raise UnknownName(
-                    f"{name} must be a known word", got=f"{name}={value!r}", do=suggest(str(value), legal)
+                    f"{name} must be a known word",
+                    got=f"{name}={value!r}",
+                    do=suggest(str(value), [word for word in legal if word != "given"]),
                 )
 
     @classmethod

@@ -29,7 +29,7 @@ from leadline.engine.device import pick_device, pick_precision, pick_threads
 from leadline.engine.events import EpochDone, Event, Listener, RunEnded
 from leadline.engine.feed import Feed
 from leadline.engine.interrupts import Interrupts
-from leadline.engine.keeper import Keeper, newest, restore
+from leadline.engine.keeper import Keeper, newest, read_newest, restore
 from leadline.engine.loop import Loop, NotFinite
 from leadline.engine.record import Record
 from leadline.errors import DivergedError, RunError, UserError
@@ -81,6 +81,12 @@ def fit(
     >>> sorted(run.evaluate("test"))
     ['accuracy', 'nll']
     """
+    if not isinstance(model, nn.Module) or not isinstance(data, Data):
+        raise UserError(
+            "fit takes a torch module and then Data",
+            got=f"{type(model).__name__} and {type(data).__name__}",
+            do="Write ll.fit(model, data), with data from ll.data.arrays(x, y), ll.data.table(…) or a named source",
+        )
     if likelihood is None or isinstance(likelihood, str):
         likelihood = likelihood_for(data.target, likelihood)
     given = dict(settings)
@@ -140,14 +146,16 @@ def load(folder: str | Path, *, model: nn.Module | None = None, data: Data | Non
     record = Record.open(folder)
     config = record.config
     model, likelihood = _rebuilt(config, model)
-    tensors, plain = checkpoint.load(newest(record))
+    tensors, plain = read_newest(record)
     for owner, module in (("model", model), ("likelihood", likelihood)):
         checkpoint.restore(module, checkpoint.of(owner, tensors.get("best", tensors["weights"])), owner)
-    if data is None and config["data"]["recipe"] is not None:
-        with contextlib.suppress(UserError):
-            data = load_data(config["data"]["recipe"])
     if data is not None:
         _same_data(config, data)
+    elif config["data"]["recipe"] is not None:
+        with contextlib.suppress(UserError):  # what is gone or has changed is not this run's data any more
+            found = load_data(config["data"]["recipe"])
+            _same_data(config, found)
+            data = found
     settings = Settings.make(**config["settings"])
     device = pick_device("auto")
     dtype = torch.float64 if settings.precision == "float64" else torch.float32
@@ -259,8 +267,9 @@ class _Session:
         dtype = torch.float64 if precision == "float64" else torch.float32
         self.data = data
         self.model, self.likelihood = model.to(self.device, dtype), likelihood.to(self.device, dtype)
-        keyed = draws_noise(model)
-        feed = lambda split: Feed(split, data.inputs, settings.batch, settings.seed, self.device, dtype, keyed)  # noqa: E731
+        _check_rows(model, settings, len(data.train), len(data.val))
+        keyed_rows = draws_noise(model)
+        feed = lambda split: Feed(split, data.inputs, settings.batch, settings.seed, self.device, dtype, keyed_rows)  # noqa: E731
         train, val = feed(data.train), feed(data.val) if len(data.val) else None
         settings = settings.with_(precision=precision, batch=min(settings.batch, len(train)))
         train.batch = settings.batch
@@ -347,6 +356,7 @@ class _Session:
 
     def keep(self, record: Record) -> None:
         """Write this run to a folder from here on."""
+        record.lock()
         self.record = record
         self.keeper = Keeper(record, lambda: {"watch": self.watch.state(), "findings": self._found()})
         self.keeper.loop = self.loop
@@ -356,7 +366,12 @@ class _Session:
 
     def go_back(self, record: Record) -> dict[str, Any]:
         """Stand where the last checkpoint of `record` left the run."""
-        extra = restore(self.loop, record)
+        record.lock()
+        try:
+            extra = restore(self.loop, record)
+        except UserError:
+            record.unlock()
+            raise
         self.keep(record)
         self.history = record.cut("metrics.jsonl", self.loop.state.step)
         self.watch.load_state(extra["watch"])
@@ -380,11 +395,14 @@ class _Session:
         own: list[Listener | None] = [self._listen, self.watch, self.keeper, shown, *listeners]
         self.loop.listeners = tuple(listener for listener in own if listener is not None)
         start = time.monotonic()
-        with self.computing(), Interrupts(self.loop):
-            try:
+        try:
+            with self.computing(), Interrupts(self.loop):
                 state = self.loop.fit()
-            except NotFinite as broken:
-                self._diverged(broken)
+        except NotFinite as broken:
+            self._diverged(broken)
+        finally:
+            if self.record is not None:
+                self.record.unlock()
         self.seconds += time.monotonic() - start
         if state.ended == "diverged":
             losses = [line["train"]["loss"] for line in self.history]
@@ -397,8 +415,10 @@ class _Session:
         reason = state.ended or "interrupted"
         run = self.run([*before, *self.watch.findings], reason)
         if state.ended:
-            evaluations = {name: run.evaluate(name) for name, _ in self.data.splits()}
-            outputs = {name: run.outputs(name) for name in evaluations}
+            outputs = {name: run.outputs(name) for name, _ in self.data.splits()}
+            evaluations = {
+                name: run.score(out, self.data[name].y, self.data[name].weight) for name, out in outputs.items()
+            }
             run.findings += doctor.after(self.history, evaluations, self.data, self.likelihood, outputs)
         self._end(reason, run.findings)
         if self.record is not None and with_report and state.ended:
@@ -546,6 +566,23 @@ def _probe(model: nn.Module, likelihood: Likelihood, train: Feed) -> None:
     """One forward and backward pass on copies, for timing."""
     twin, head = copy.deepcopy(model), copy.deepcopy(likelihood)
     head.loss(twin(train.x[: train.batch]), train.y[: train.batch]).mean().backward()
+
+
+def _check_rows(model: nn.Module, settings: Settings, train: int, val: int) -> None:
+    """What batch normalisation and early stopping need of the rows."""
+    if settings.patience is not None and not val:
+        raise UserError("patience needs validation rows", got="a validation split of none", do="Pass val=0.15")
+    normalised = any(isinstance(module, nn.modules.batchnorm._BatchNorm) for module in model.modules())
+    batch = min(settings.batch, train)
+    tail = train % batch
+    for rows in {batch, tail + batch if tail == 1 else tail} - {0}:
+        size = -(-rows // settings.accumulate)
+        if normalised and (size == 1 or rows % size == 1):
+            raise UserError(
+                "batch normalisation needs at least 2 rows at a time",
+                got=f"{train} rows in batches of {batch}, {settings.accumulate} micro-batches each: one has 1 row",
+                do="Change batch or accumulate, or use norm='layer'",
+            )
 
 
 def _row_numbers(data: Data, batch: Batch) -> list[int]:

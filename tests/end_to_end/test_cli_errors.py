@@ -119,8 +119,8 @@ LINES = [
     ("train xor --optimizer adamm", "optimizer", "Did you mean adam"),
     ("train xor --schedule cosin", "schedule", "cosine"),
     ("train xor --likelihood Norml", "likelihood", "Did you mean Normal"),
-    ("train sine --likelihood Categorical --epochs 1", "num_classes", "target"),
-    ("train xor --likelihood Normal --hidden 2 --epochs 1", "floating-point", "int64"),
+    ("train sine --likelihood Categorical --epochs 1", "must fit the target", "Leave the likelihood out"),
+    ("train xor --likelihood Normal --hidden 2 --epochs 1", "must fit the target", "Bernoulli"),
     ("train .", "must be a file", ".csv"),
     ("train . --target price", "must be a file", ".csv"),
     ("train xor --num 2", "num must be", "num=2"),
@@ -236,9 +236,9 @@ def other_rows(run):
 DAMAGE = [
     (cut, "must be whole", "weights.safetensors"),
     (other_schema, "of schema 1", "99"),
-    (other_model, "must be of this model", "layers.0"),
+    (other_model, "must be of its folder's run", "own checkpoints"),
     (other_run_schema, "of schema 1", "99"),
-    (no_checkpoint, "must have a checkpoint", "Train anew"),
+    (no_checkpoint, "must have a checkpoint", "train anew"),
     (no_json, "must be JSON", "run.json"),
 ]
 

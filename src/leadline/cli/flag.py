@@ -214,7 +214,7 @@ def field_docs(cls: type) -> dict[str, str]:
     """The string after each field of a dataclass."""
     body = ast.parse(inspect.cleandoc(inspect.getsource(cls))).body[0].body  # type: ignore[attr-defined]
     return {
-        field.target.id: str(text.value.value)
+        field.target.id: " ".join(str(text.value.value).split())
         for field, text in itertools.pairwise(body)
         if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name)
         if isinstance(text, ast.Expr) and isinstance(text.value, ast.Constant)

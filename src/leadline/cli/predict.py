@@ -48,6 +48,8 @@ def run(line: Line, screen: Screen) -> int:
     from leadline.cli.rows import read, written
 
     trained = ll.load(folder)
+    if output is not None:
+        protect(Path(output), [line.words[1], *source_files(trained)])
     table = read(line.words[1])
     added = columns_of(trained, table, level)
     names = [_free(name, table.columns) for name in added]
@@ -88,6 +90,22 @@ def columns_of(trained: Any, table: Any, level: float) -> dict[str, list[str]]:
         for k in range(by_output.shape[1]):
             columns[f"{name}_{k + 1}" if many else name] = [f"{v:.7g}" for v in by_output[:, k].tolist()]
     return columns
+
+
+def source_files(trained: Any) -> list[str]:
+    """The files that the run was trained on."""
+    recipe = trained.data.recipe if trained.data else None
+    options = recipe["options"] if recipe else {}
+    return [options[name] for name in ("path", "test_path") if options.get(name)]
+
+
+def protect(output: Path, files: Sequence[str]) -> None:
+    """Never write over the rows that are read, or over those that the run was trained on."""
+    for file in files:
+        if output.resolve() == Path(file).resolve():
+            raise DataError(
+                "--output must not be a file of rows that are read", got=f"{output}", do="Name another, new file"
+            )
 
 
 def write(path: Path, text: str) -> None:

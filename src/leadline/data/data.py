@@ -62,9 +62,9 @@ class Batch:
         """At most `count` micro-batches of nearly equal size, in order; the last may be smaller."""
         return self.split(-(-len(self) // count))
 
-    def split(self, size: int) -> list[Batch]:
-        """Batches of `size` rows, in order; the last may be smaller. Views, not copies."""
-        count = -(-len(self) // size)
+    def split(self, size: int | list[int]) -> list[Batch]:
+        """Batches of `size` rows each, in order (the last may be smaller), or of the sizes in a list. Views."""
+        count = len(size) if isinstance(size, list) else -(-len(self) // size)
         return [
             Batch(*rows)
             for rows in zip(*([None] * count if c is None else c.split(size) for c in self.columns()), strict=True)

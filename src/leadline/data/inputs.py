@@ -26,7 +26,7 @@ class Inputs(ABC, Configured):
         if isinstance(rows, Tensor):
             return rows if rows.is_floating_point() else rows.float()
         try:
-            return torch.as_tensor(rows.to_numpy() if hasattr(rows, "to_numpy") else rows, dtype=torch.float32)
+            return torch.as_tensor(rows.to_numpy(copy=True) if hasattr(rows, "to_numpy") else rows, dtype=torch.float32)
         except (TypeError, ValueError, RuntimeError) as error:
             raise DataError(
                 "rows must be numbers: a tensor, an array, nested lists or a data frame",

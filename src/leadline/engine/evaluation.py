@@ -10,6 +10,8 @@ from torch import Tensor, nn
 
 from leadline.likelihoods.likelihood import Likelihood
 
+_DRAWS = 400
+
 
 class Evaluation(Mapping[str, float]):
     """Metric name → value, with `interval(name)` at 95 %.
@@ -67,37 +69,46 @@ def evaluate(likelihood: Likelihood, output: Tensor, y: Tensor, weight: Tensor |
     values = likelihood.summary(mean)
     half = {name: 1.96 * error for name, error in zip(measures, errors.tolist(), strict=True)}
     shares = {name for name, row in zip(measures, stacked, strict=True) if bool(((row == 0) | (row == 1)).all())}
-    intervals = _intervals(likelihood, values, mean, half, shares, float(total * total / spread))
+    centred = (stacked - means[:, None]) * w
+    covariance = centred @ centred.T / total**2  # of the weighted means
+    positive = {name for name, row in zip(measures, stacked, strict=True) if bool((row >= 0).all())}
+    spans = _spans(likelihood, mean, covariance.cpu(), positive)
+    intervals = {}
+    for name, value in values.items():
+        if len(y) < 2:
+            intervals[name] = (math.nan, math.nan)
+        elif name in shares:
+            intervals[name] = wilson(value, float(total * total / spread))
+        elif name in half:
+            intervals[name] = (value - half[name], value + half[name])
+        else:
+            intervals[name] = spans[name]
     return Evaluation(values, intervals, len(y))
 
 
-def _intervals(
-    likelihood: Likelihood,
-    values: dict[str, float],
-    mean: dict[str, float],
-    half: dict[str, float],
-    shares: set[str],
-    count: float,
+def _spans(
+    likelihood: Likelihood, mean: dict[str, float], covariance: Tensor, positive: set[str]
 ) -> dict[str, tuple[float, float]]:
-    """Shares of rows by Wilson's formula, means by the normal one.
-
-    For other metrics every measure is moved to one end of its own interval, in turn, and the widest span is taken.
-    """
-    intervals = {}
-    for name, value in values.items():
-        if name in shares:
-            intervals[name] = wilson(value, count)
-            continue
-        if name in half:
-            intervals[name] = (value - half[name], value + half[name])
-            continue
-        ends = [value]
-        for measure, width in half.items():
-            for moved in (mean[measure] - width, mean[measure] + width):
-                ends.append(likelihood.summary({**mean, measure: max(moved, 0.0)})[name])
-        ends = [end for end in ends if math.isfinite(end)] or [value]
-        intervals[name] = (min(ends), max(ends))
-    return intervals
+    """95 % spans of metrics that are functions of several means: over means drawn from their joint normal law."""
+    if set(likelihood.summary(mean)) <= set(mean):
+        return {}
+    if not bool(covariance.isfinite().all()):
+        return dict.fromkeys(likelihood.summary(mean), (math.nan, math.nan))
+    values, vectors = torch.linalg.eigh(covariance)
+    root = vectors * values.clamp(min=0).sqrt()
+    draws = torch.randn(_DRAWS, len(mean), dtype=torch.float64, generator=torch.Generator().manual_seed(0)) @ root.T
+    found: dict[str, list[float]] = {}
+    for draw in (draws + torch.tensor(list(mean.values()), dtype=torch.float64)).tolist():
+        moved = {n: max(v, 0.0) if n in positive else v for n, v in zip(mean, draw, strict=True)}
+        for name, value in likelihood.summary(moved).items():
+            found.setdefault(name, []).append(value)
+    ends = torch.tensor([0.025, 0.975], dtype=torch.float64)
+    spans = {}
+    for name, drawn in found.items():
+        finite = torch.tensor([v for v in drawn if math.isfinite(v)] or [math.nan], dtype=torch.float64)
+        low, high = torch.quantile(finite, ends).tolist()
+        spans[name] = (low, high)
+    return spans
 
 
 def wilson(share: float, count: float) -> tuple[float, float]:

@@ -57,20 +57,25 @@ class Feed:
         return len(self.y)
 
     @property
+    def _joined(self) -> bool:
+        """Whether a single row is left over: it joins the last full batch, for one row alone has no statistics."""
+        return len(self) > self.batch > 1 and len(self) % self.batch == 1
+
+    @property
     def full(self) -> int:
         """Batches of full size an epoch."""
-        return len(self) // self.batch
+        return len(self) // self.batch - self._joined
 
     @property
     def steps(self) -> int:
-        """Batches an epoch; the last may be smaller."""
-        return -(-len(self) // self.batch)
+        """Batches an epoch; the last may be smaller, or larger by one."""
+        return -(-len(self) // self.batch) - self._joined
 
     def sizes(self, epoch: int) -> Tensor:
         """The weight of each batch of an epoch, in order; the number of its rows where none is given."""
         if self.weight is not None:
             weight = self.weight.cpu().double()[epoch_order(self.seed, epoch, len(self))]
-            return torch.stack([part.sum() for part in weight.split(self.batch)])
+            return torch.stack([part.sum() for part in weight.split(self._rows(0, self.steps))])
         sizes = torch.full((self.steps,), float(self.batch), dtype=torch.float64)
         sizes[-1] = len(self) - self.batch * (self.steps - 1)
         return sizes
@@ -90,19 +95,21 @@ class Feed:
         at = start
         while at < self.steps:
             stop = min(at + window, grouped) if at < grouped else min(at + window, self.steps)
-            rows = self._window(epoch, order[at * self.batch : stop * self.batch])
+            end = len(self) if stop == self.steps else stop * self.batch
+            rows = self._window(epoch, order[at * self.batch : end])
             if at < grouped and together > 1:
                 size = together * self.batch
                 for first in range(0, len(rows), size):
                     yield Stacked(rows.stretch(first, first + size), self.batch)
             else:
-                for batch in rows.split(self.batch):
+                for batch in rows.split(self._rows(at, stop)):
                     yield [batch]
             at = stop
 
-    def whole(self) -> Batch:
-        """All rows in their own order, without noise."""
-        return Batch(self.x, self.y, self.weight)
+    def _rows(self, first: int, stop: int) -> list[int]:
+        """How many rows the batches from number `first` to `stop` have."""
+        last = len(self) - (self.steps - 1) * self.batch
+        return [last if k == self.steps - 1 else self.batch for k in range(first, stop)]
 
     def _window(self, epoch: int, index: Tensor) -> Batch:
         take = lambda column: column.index_select(0, index)  # noqa: E731 - several times faster than column[index]

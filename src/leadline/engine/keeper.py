@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from leadline.engine import checkpoint
 from leadline.engine.events import EpochDone, Event, RunEnded, RunStarted, StepsDone
@@ -15,7 +16,7 @@ from leadline.engine.loop import Loop
 from leadline.engine.packing import pack, unpack
 from leadline.engine.record import Record
 from leadline.engine.state import State, weights
-from leadline.errors import CheckpointError
+from leadline.errors import CheckpointError, RunError
 
 _LEAST_SECONDS = 1.0  # between checkpoints; and
 _SHARE = 50  # at least this many times what the last one took, so that they cost at most 2 %
@@ -80,7 +81,7 @@ class Keeper:
         groups = {"weights": weights(loop.model, loop.likelihood), "state": tensors}
         if state.best:
             groups["best"] = state.best
-        plain = {**state.plain(), "skeleton": skeleton, "extra": self.extra()}
+        plain = {**state.plain(), "run": self.record.identity, "skeleton": skeleton, "extra": self.extra()}
         self.record.sync("metrics.jsonl")
         with self.record.writing():
             checkpoint.save(self.record.checkpoints, state.step, groups, plain)
@@ -93,7 +94,7 @@ def restore(loop: Loop, record: Record, at_most: int | None = None) -> dict[str,
 
     Metrics written after that checkpoint are forgotten: the loop will write them again.
     """
-    tensors, plain = checkpoint.load(newest(record, at_most))
+    tensors, plain = read_newest(record, at_most)
     for owner, module in (("model", loop.model), ("likelihood", loop.likelihood)):
         checkpoint.restore(module, checkpoint.of(owner, tensors["weights"]), owner)
     state = unpack(plain["skeleton"], tensors["state"])
@@ -108,6 +109,26 @@ def restore(loop: Loop, record: Record, at_most: int | None = None) -> dict[str,
     return plain["extra"]
 
 
+def read_newest(record: Record, at_most: int | None = None) -> tuple[dict[str, dict[str, Tensor]], dict[str, Any]]:
+    """The newest checkpoint of a run, if it is this run's and the record is whole up to it."""
+    path = newest(record, at_most)
+    tensors, plain = checkpoint.load(path)
+    if plain.get("run", record.identity) != record.identity:
+        raise CheckpointError(
+            "a checkpoint must be of its folder's run",
+            got=f"{path}, which another run wrote",
+            do="Put the run's own checkpoints back",
+        )
+    lines = sum(line["step"] <= plain["step"] for line in record.lines("metrics.jsonl"))
+    if lines < plain["epoch"]:
+        raise RunError(
+            "metrics.jsonl must have a line for every epoch of the checkpoint",
+            got=f"{lines} of {plain['epoch']} in {record.folder / 'metrics.jsonl'}",
+            do="Restore the file from a copy",
+        )
+    return tensors, plain
+
+
 def newest(record: Record, at_most: int | None = None) -> Path:
     """The newest checkpoint of a run, not after step `at_most`."""
     found = checkpoint.steps(record.checkpoints)
@@ -117,6 +138,6 @@ def newest(record: Record, at_most: int | None = None) -> Path:
         raise CheckpointError(
             "a run must have a checkpoint to go on from",
             got=f"none in {record.checkpoints}",
-            do="Train anew: it was stopped before its first step",
+            do="Restore the checkpoints from a copy, or train anew",
         )
     return found[-1]

@@ -11,16 +11,22 @@ figures/, report.html
 from __future__ import annotations
 
 import errno
+import hashlib
 import json
 import math
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from leadline.engine.files import replace_bytes, replace_json
 from leadline.errors import RunError
+
+try:
+    import fcntl
+except ImportError:  # not on Windows, where two processes on one run are not told apart
+    fcntl = None  # type: ignore[assignment]
 
 SCHEMA = 1
 
@@ -31,6 +37,8 @@ class Record:
     def __init__(self, folder: Path):
         self.folder = folder
         self.checkpoints = folder / "checkpoints"
+        self._lock: IO[str] | None = None
+        self._identity: str | None = None
 
     @classmethod
     def create(cls, folder: str | Path, config: dict[str, Any]) -> Record:
@@ -82,10 +90,42 @@ class Record:
         except ValueError:
             raise RunError("run.json must be JSON", got=f"damaged {path}", do="Restore it from a copy") from None
 
+    @property
+    def identity(self) -> str:
+        """A hash of what decides the run: model, data, likelihood, settings. Checkpoints carry it."""
+        if self._identity is None:
+            config = self.config
+            parts = [config.get(name) for name in ("model", "data", "likelihood", "settings", "rule")]
+            self._identity = hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:16]
+        return self._identity
+
     def update(self, **changes: Any) -> None:
         """Replace some entries of run.json."""
         with self.writing():
             replace_json(self.folder / "run.json", {**self.config, **changes})
+
+    def lock(self) -> None:
+        """Keep other processes from training this run, until this one ends or `unlock` is called."""
+        if fcntl is None or self._lock is not None:
+            return
+        with self.writing():
+            handle = open(self.folder / ".lock", "w")  # noqa: SIM115 - it stays open for as long as the lock is held
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            handle.close()
+            raise RunError(
+                "a run must be trained by one process at a time",
+                got=f"{self.folder}, which another process is training",
+                do="Wait until it ends, or stop it first",
+            ) from None
+        self._lock = handle
+
+    def unlock(self) -> None:
+        if self._lock is not None:
+            self._lock.close()
+            self._lock = None
+            (self.folder / ".lock").unlink(missing_ok=True)
 
     @contextmanager
     def writing(self) -> Iterator[None]:

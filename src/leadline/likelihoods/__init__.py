@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from leadline.data.target import Target
+from leadline.errors import UserError
 from leadline.likelihoods.bernoulli import Bernoulli
 from leadline.likelihoods.categorical import Categorical
 from leadline.likelihoods.likelihood import Likelihood
@@ -28,6 +29,12 @@ def likelihood_for(target: Target, name: str | None = None, **options: Any) -> L
     Bernoulli()
     """
     family = lookup(name or DEFAULTS.get(target.kind, "Normal"), LIKELIHOODS, "likelihood")
+    if name and issubclass(family, (Bernoulli, Categorical)) != target.discrete:
+        raise UserError(
+            f"likelihood {family.__name__} must fit the target",
+            got=f"{target}",
+            do=f"Leave the likelihood out, and {DEFAULTS.get(target.kind, 'Normal')} is taken",
+        )
     return family.for_target(target, **options)
 
 

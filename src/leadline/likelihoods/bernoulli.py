@@ -81,5 +81,5 @@ class BernoulliPrediction(Prediction):
         check_probability("q", q)
         return (1 - self.distribution.probs < q).long()
 
-    def log_prob(self, y: Tensor) -> Tensor:
-        return self.distribution.log_prob(y.to(self.distribution.logits.dtype))
+    def log_prob(self, y: Any) -> Tensor:
+        return self.distribution.log_prob(self._as_y(y).to(self.distribution.logits.dtype))

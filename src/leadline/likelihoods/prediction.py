@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from typing import Any
 
 import torch
 from torch import Tensor
 from torch.distributions import Distribution
 
-from leadline.errors import UserError
+from leadline.errors import ShapeError, UserError
 
 
 class Prediction(ABC):
@@ -59,14 +60,25 @@ class Prediction(ABC):
             torch.manual_seed(seed)
             return self.distribution.sample(torch.Size([count]))
 
-    def log_prob(self, y: Tensor) -> Tensor:
+    def log_prob(self, y: Any) -> Tensor:
         """log p(y) of each row, in y's own unit."""
-        return self.distribution.log_prob(y)
+        return self.distribution.log_prob(self._as_y(y))
+
+    def _as_y(self, y: Any) -> Tensor:
+        """Values of y for these rows, of their very shape: (n, 1) against (n,) would broadcast to (n, n)."""
+        y = torch.as_tensor(y, device=self.mode.device)
+        if y.shape != self.mode.shape:
+            raise ShapeError(
+                f"y must have shape {tuple(self.mode.shape)}, one value for each predicted row",
+                got=f"y of shape {tuple(y.shape)}",
+                do="Pass y.squeeze(1)" if y.shape == (*self.mode.shape, 1) else "Pass the y of these rows",
+            )
+        return y
 
     def __len__(self) -> int:
         return len(self.mode)
 
 
 def check_probability(name: str, value: float) -> None:
-    if not 0 < value < 1:
+    if not isinstance(value, (int, float)) or not 0 < value < 1:
         raise UserError(f"{name} must lie between 0 and 1", got=f"{name}={value}", do=f"Write 90 % as {name}=0.9")
