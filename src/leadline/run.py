@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -30,11 +31,12 @@ class Run:
             the data.
         settings: with everything that was measured or derived filled in.
         history: one record an epoch.
-        findings: what the doctor said.
+        found: what the doctor said before and during the run.
         reason: finished, stopped early, interrupted, or diverged.
         best_epoch: whose weights these are; None where nothing was validated.
         folder: where the run is kept; None for a run in memory.
         seconds: of training.
+        judge: what the doctor says of the finished run, asked when `findings` is first read.
     """
 
     model: nn.Module
@@ -45,11 +47,20 @@ class Run:
     target: Target
     shape: tuple[int, ...]
     history: list[dict[str, Any]] = field(default_factory=list)
-    findings: list[Finding] = field(default_factory=list)
+    found: list[Finding] = field(default_factory=list)
     reason: str = "finished"
     best_epoch: int | None = None
     folder: Path | None = None
     seconds: float = 0.0
+    judge: Callable[[Run], list[Finding]] | None = None
+
+    @property
+    def findings(self) -> list[Finding]:
+        """What the doctor said: before, during and after the run."""
+        if self.judge is not None:
+            judge, self.judge = self.judge, None
+            self.found = [*self.found, *judge(self)]
+        return self.found
 
     @property
     def report(self) -> Path | None:

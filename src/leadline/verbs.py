@@ -26,6 +26,7 @@ from leadline.doctor.finding import Finding
 from leadline.engine import checkpoint
 from leadline.engine.compiled import Compiled, compiler_missing, obstacle, worth_compiling
 from leadline.engine.device import pick_device, pick_precision, pick_threads
+from leadline.engine.evaluation import Evaluation
 from leadline.engine.events import EpochDone, Event, Listener, RunEnded
 from leadline.engine.feed import Feed
 from leadline.engine.interrupts import Interrupts
@@ -44,7 +45,7 @@ from leadline.run import Run
 from leadline.settings import Settings
 from leadline.version import VERSION
 
-_PROBE_ROWS = 256
+_PROBE_ROWS = 128
 
 
 def fit(
@@ -415,15 +416,12 @@ class _Session:
         reason = state.ended or "interrupted"
         run = self.run([*before, *self.watch.findings], reason)
         if state.ended:
-            outputs = {name: run.outputs(name) for name, _ in self.data.splits()}
-            evaluations = {
-                name: run.score(out, self.data[name].y, self.data[name].weight) for name, out in outputs.items()
-            }
-            run.findings += doctor.after(self.history, evaluations, self.data, self.likelihood, outputs)
-        self._end(reason, run.findings)
-        if self.record is not None and with_report and state.ended:
-            with self.record.writing():
-                report.write(facts(run, self.record.config, evaluations, outputs), self.record.folder / "report.html")
+            run.judge = _judged
+        if self.record is not None:
+            self._end(reason, run.findings)
+            if with_report and state.ended:
+                with self.record.writing():
+                    report.write(facts(run, self.record.config), self.record.folder / "report.html")
         return run
 
     def run(self, findings: list[Finding], reason: str) -> Run:
@@ -491,9 +489,23 @@ class _Computing:
         self.rng.__exit__(*error)
 
 
-def facts(run: Run, config: dict[str, Any], evaluations: dict[str, Any], outputs: dict[str, Tensor]) -> report.Facts:
+def _scored(run: Run) -> tuple[dict[str, Evaluation], dict[str, Tensor]]:
+    """Metrics and raw outputs of every split."""
+    data = run.need_data()
+    outputs = {name: run.outputs(name) for name, _ in data.splits()}
+    return {name: run.score(out, data[name].y, data[name].weight) for name, out in outputs.items()}, outputs
+
+
+def _judged(run: Run) -> list[Finding]:
+    """What the doctor says of a finished run."""
+    evaluations, outputs = _scored(run)
+    return doctor.after(run.history, evaluations, run.need_data(), run.likelihood, outputs)
+
+
+def facts(run: Run, config: dict[str, Any]) -> report.Facts:
     """Everything that the report of a run tells."""
     data = run.need_data()
+    evaluations, outputs = _scored(run)
     return report.Facts(
         title=f"{type(run.model).__name__} on {data.name}",
         config=config,

@@ -40,6 +40,9 @@ class Spikes:
             return []
         line = np.array(self.recent + list(losses))
         first = last_step - len(line) + 1  # step of line[0]
+        if self.open is None and line.min() > 0 and line.max() <= 2 * line.min():  # nothing can have doubled: eq. 1
+            self.recent = line[-(WINDOW + 1) :].tolist()
+            return []
         findings, begin = [], max(len(self.recent) - 1, 0)
         t = begin
         while t < len(line) - 1:

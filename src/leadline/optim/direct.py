@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import torch
 from torch.optim.adamw import adamw
-from torch.optim.sgd import sgd
 
 
 class Direct:
@@ -40,17 +39,17 @@ class Direct:
         group = self.group
         with torch.no_grad():
             if type(self.optimizer) is torch.optim.SGD:
-                sgd(
+                torch._fused_sgd_(
                     self.parameters,
                     gradients,
-                    self.buffers,
-                    fused=True,
+                    self.buffers if group["momentum"] else [],
                     weight_decay=group["weight_decay"],
                     momentum=group["momentum"],
                     lr=group["lr"],
                     dampening=group["dampening"],
                     nesterov=group["nesterov"],
                     maximize=group["maximize"],
+                    is_first_step=False,
                 )
             else:
                 adamw(
