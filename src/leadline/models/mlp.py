@@ -7,7 +7,8 @@
 
 Notation   Ω_k, β_k -> layers[k-1].map.weight, .bias;  a -> activation;  K -> len(hidden)
 Textbook   the books' network is activation="relu", p_drop=0; the defaults here were the best of a dozen tried on
-           MNIST-1D and four tables, chosen by their test scores. Normalisation stands before the activation, dropout after it
+           MNIST-1D and four tables, chosen by their test scores. Normalisation stands before the
+           activation, dropout after it
 Shapes     x (B, dim_input) -> (B, dim_output); further axes of x are flattened
 Train it   leadline train mnist1d --model MLP --hidden 100 100
 """
