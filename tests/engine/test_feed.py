@@ -4,7 +4,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from leadline.data.data import Batch, Split, Stacked
+from leadline.data.data import Batch, Split
 from leadline.data.inputs import Identity
 from leadline.engine import feed as feed_module
 from leadline.engine.feed import Feed, epoch_order
@@ -101,11 +101,11 @@ def test_keys_only_where_noise_is_drawn():
 def test_stacked_equals_a_list():
     x = torch.randn(12, 3)
     rows = Batch(x, torch.arange(12), None, torch.arange(12))
-    stacked, listed = Stacked(rows, 4), rows.split(4)
+    [stacked], listed = rows.groups(3, 4), rows.split(4)
     assert len(stacked) == len(listed) == 3
     for a, b in zip(stacked, listed, strict=True):
         assert (
             torch.equal(a.x, b.x) and torch.equal(a.y, b.y) and a.weight is None and torch.equal(a.example, b.example)
         )
-    assert stacked.stacked().x.shape == (3, 4, 3)
-    assert stacked.stacked().x.data_ptr() == x.data_ptr()  # a view
+    assert stacked.columns.x.shape == (3, 4, 3)
+    assert stacked.columns.x.data_ptr() == x.data_ptr()  # a view

@@ -45,7 +45,8 @@ def by_hand(inline, count, seed=1):
     update = inline.update()
     for rate, gradients in steps(count, seed):
         [scalars] = inline.scalars([rate])
-        update([g.clone() for g in gradients], torch.tensor(scalars, dtype=torch.float64))
+        scalars = torch.tensor(scalars, dtype=torch.float64)
+        update([p.data for p in inline.parameters], inline.slots, [g.clone() for g in gradients], scalars)
         inline.counted(1)
 
 

@@ -46,10 +46,6 @@ class Batch:
         """Its tensors, in the order of the constructor."""
         return self.x, self.y, self.weight, self.example, self.keys
 
-    def stretch(self, start: int, stop: int) -> Batch:
-        """The rows from `start` to `stop`; views, not copies."""
-        return self.map(lambda column: column[start:stop])
-
     def map(self, function: Callable[[Tensor], Tensor]) -> Batch:
         """The batch of `function` of each column."""
         return Batch(
@@ -64,30 +60,33 @@ class Batch:
 
     def split(self, size: int | list[int]) -> list[Batch]:
         """Batches of `size` rows each, in order (the last may be smaller), or of the sizes in a list. Views."""
-        count = len(size) if isinstance(size, list) else -(-len(self) // size)
-        return [
-            Batch(*rows)
-            for rows in zip(*([None] * count if c is None else c.split(size) for c in self.columns()), strict=True)
-        ]
+        return self._each(lambda column: column.split(size))
+
+    def groups(self, count: int, size: int) -> list[Stacked]:
+        """Its rows in order as batches of `size`, `count` at a time; there must be none left over. Views."""
+        whole = self.map(lambda column: column.view(-1, count, size, *column.shape[1:]))
+        return [Stacked(group) for group in whole._each(lambda column: column.unbind())]
+
+    def _each(self, parts: Callable[[Tensor], Sequence[Tensor]]) -> list[Batch]:
+        """The batches of the first parts of all columns, of the second parts, and so on."""
+        split = [None if column is None else parts(column) for column in self.columns()]
+        count = len(split[1])  # y is always there
+        return [Batch(*row) for row in zip(*([None] * count if c is None else c for c in split), strict=True)]
 
 
 class Stacked(Sequence[Batch]):
-    """Consecutive batches of one size that lie in one piece of memory: a list of them, or one with an axis more."""
+    """Consecutive batches of one size, in one piece: `columns` have the shape (batches, size, …)."""
 
-    def __init__(self, rows: Batch, size: int):
-        self.rows, self.size = rows, size
+    def __init__(self, columns: Batch):
+        self.columns, self._count = columns, columns.y.shape[0]
 
     def __len__(self) -> int:
-        return len(self.rows) // self.size
+        return self._count
 
     def __getitem__(self, k: int) -> Batch:  # type: ignore[override]
-        if not 0 <= k < len(self):
+        if not 0 <= k < self._count:
             raise IndexError(k)
-        return self.rows.map(lambda column: column[k * self.size : (k + 1) * self.size])
-
-    def stacked(self) -> Batch:
-        """The batches as one, of shape (batches, size, …); a view, not a copy."""
-        return self.rows.map(lambda column: column.view(-1, self.size, *column.shape[1:]))
+        return self.columns.map(lambda column: column[k])
 
 
 @dataclass(frozen=True, eq=False)

@@ -36,9 +36,9 @@ class Spikes:
 
     def feed(self, losses: list[float], last_step: int) -> list[Finding]:
         """`losses` end with the one of step `last_step`."""
-        if not losses or not all(map(np.isfinite, losses)):
+        line = np.array(self.recent + losses)
+        if not losses or not np.isfinite(line).all():
             return []
-        line = np.array(self.recent + list(losses))
         first = last_step - len(line) + 1  # step of line[0]
         if self.open is None and line.min() > 0 and line.max() <= 2 * line.min():  # nothing can have doubled: eq. 1
             self.recent = line[-(WINDOW + 1) :].tolist()
@@ -60,18 +60,19 @@ class Spikes:
 
     def _next_jump(self, line: np.ndarray, t: int) -> int:
         """Position of the first jump at or after t, or the end."""
-        low = np.minimum(line[:-1], line[1:])
         t = max(t, LEAST)
-        # cheap first: only positions above all of their last 16 losses can be jumps
-        peaks = np.arange(t, len(low))
-        if len(peaks):
-            before = np.lib.stride_tricks.sliding_window_view(line, LEAST)[peaks - LEAST].max(1)
-            peaks = peaks[low[peaks] > before]
-        for p in peaks.tolist():
+        low = np.minimum(line[t:-1], line[t + 1 :])
+        higher = low > line[t - 1 : -2]
+        for back in (2, 3, 4):  # cheap first: a jump is above all losses before it
+            higher &= low > line[t - back : -1 - back]
+        for p in (np.flatnonzero(higher) + t).tolist():
             past = line[max(0, p - WINDOW) : p]
-            m, top = np.median(past), past.max()
+            height, top = low[p - t], past.max()
+            if height <= top:
+                continue
+            m = np.median(past)
             mad = np.median(np.abs(past - m))
-            if low[p] - m > max(2 * (top - m), abs(m), 8 * 1.4826 * mad, 0.1):  # eq. 1
+            if height - m > max(2 * (top - m), abs(m), 8 * 1.4826 * mad, 0.1):  # eq. 1
                 return p
         return len(line) - 1
 

@@ -4,15 +4,20 @@
 
 An optimisation that acts from outside: `Compiled` wraps a `Gradient` rule, moves the same parameters and the same
 optimizer state, and hands back to it whatever does not fit (a ragged last batch). Deleting this file loses speed only.
+
+Steps are traced once, as a pure function of every tensor they read or change, and the trace goes straight to
+inductor. torch.compile would stand between them at every call, and ask anew whether anything has changed.
 """
 
 from __future__ import annotations
 
+import gc
 import shutil
 import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -23,12 +28,15 @@ from leadline.optim.gradient import Gradient
 from leadline.optim.inline import Inline
 from leadline.optim.rule import Rule
 
-#: least and most steps a call. A CPU call saves Python's part of a step; on a GPU it also saves the launches.
-_STEPS = {"cpu": (8, 10), "cuda": (10, 40)}
+#: steps a call, the preferred number first. More of them save Python's part of a step, and on a GPU the launches; on a
+#: CPU they also take longer to compile
+_STEPS = {"cpu": range(8, 13), "cuda": range(40, 9, -1)}
 #: auto: runs below this many steps stay eager without measuring, so that two such runs decide alike
 _SHORT = 30_000
-_COMPILE_SECONDS = 45.0
+_COMPILE_SECONDS = 20.0
 _SAVED_SECONDS = 250e-6  # what a small eager step spends in Python and dispatch, and a compiled one does not
+
+Tensors = tuple[Tensor, ...]
 
 
 def obstacle(rule: Rule, device: torch.device) -> str | None:
@@ -65,15 +73,14 @@ def worth_compiling(total_steps: int, step_seconds: float) -> bool:
     return total_steps >= _SHORT and saved > 1.5 * _COMPILE_SECONDS
 
 
-def steps_together(full: int, least: int, most: int) -> int:
-    """How many of an epoch's `full` batches to take together: as few as possible are left over, in large groups.
+def steps_together(full: int, sizes: Sequence[int]) -> int:
+    """How many of an epoch's `full` batches to take together: so that as few as possible are left over.
 
-    >>> steps_together(40, 10, 40), steps_together(57, 10, 40), steps_together(2, 10, 40)
+    >>> steps_together(40, range(40, 9, -1)), steps_together(57, range(40, 9, -1)), steps_together(2, range(8, 13))
     (40, 19, 2)
     """
-    if full <= most:
-        return max(full, 1)
-    return min(range(most, least - 1, -1), key=lambda size: full % size)
+    fitting = [size for size in sizes if size <= full]
+    return min(fitting, key=lambda size: full % size) if fitting else max(full, 1)
 
 
 class Compiled(Rule):
@@ -85,9 +92,10 @@ class Compiled(Rule):
 
     def __init__(self, rule: Gradient, device: torch.device, full: int, inductor: bool = True):
         self.rule, self.device, self.inductor = rule, device, inductor
-        self.steps_per_call = steps_together(full, *_STEPS[device.type])
-        self._calls: dict[tuple[int, int], Any] = {}
+        self.steps_per_call = steps_together(full, _STEPS[device.type])
+        self._calls: dict[tuple[int, ...], Callable[..., Tensor]] = {}
         self._made: Inline | None = None
+        self._failed = False
 
     def bind(self, model: nn.Module, likelihood: Likelihood, total_steps: int) -> None:
         self.rule.bind(model, likelihood, total_steps)
@@ -104,15 +112,26 @@ class Compiled(Rule):
         return self._made
 
     def steps(self, batches: Sequence[Batch], index: int) -> Tensor:
-        if self.device.type == "cpu" and len(batches) < self.steps_per_call:
+        if self._failed or (self.device.type == "cpu" and len(batches) < self.steps_per_call):
             return super().steps(batches, index)
-        size = (len(batches), batches.size if isinstance(batches, Stacked) else len(batches[0]))
+        columns = _stack(batches)
+        size = tuple(columns["y"].shape[:2])
         if size not in self._calls:
-            self._calls[size] = self._prepare(batches)
-        scalars = self._inline.scalars([self.rule.rate(index + k) for k in range(len(batches))])
-        losses = self._calls[size](batches, torch.tensor(scalars, pin_memory=self.device.type == "cuda"))
+            try:
+                self._calls[size] = self._prepare(columns)
+            except Exception as error:  # whatever a model does that cannot be traced
+                warnings.warn(f"steps are not compiled: {_first_line(error)}", stacklevel=2)
+                self._failed = True
+                return super().steps(batches, index)
+        rates = [self.rule.rate(index + k) for k in range(len(batches))]
+        losses = self._calls[size](*columns.values(), self._scalars(rates))
         self._inline.counted(len(batches))
         return losses
+
+    def _scalars(self, rates: list[float]) -> Tensor:
+        dtype = np.float64 if self._inline.parameters[0].dtype == torch.float64 else np.float32
+        scalars = torch.from_numpy(np.array(self._inline.scalars(rates), dtype))
+        return scalars.pin_memory() if self.device.type == "cuda" else scalars
 
     def rate(self, index: int) -> float:
         return self.rule.rate(index)
@@ -124,55 +143,111 @@ class Compiled(Rule):
         self.rule.load_state(state)
         self._calls, self._made = {}, None  # the optimizer's tensors are new ones
 
-    def _prepare(self, batches: Sequence[Batch]) -> Callable[[Sequence[Batch], Tensor], Tensor]:
-        one = self._one_step()
-        count = len(batches)
-
-        def several(batch: Batch, scalars: Tensor) -> Tensor:
-            return torch.stack([one(_row(batch, k), scalars[k]) for k in range(count)])
-
+    def _prepare(self, columns: dict[str, Tensor]) -> Callable[..., Tensor]:
+        """A function (columns, scalars) that makes the steps, and returns their losses."""
+        step = _Step(self.rule, self._inline, list(columns))
+        held, count = step.held, len(columns["y"])
+        inputs = (*columns.values(), self._scalars([0.0] * count).to(self.device))
         if self.device.type == "cpu":
-            compiled = torch.compile(several, fullgraph=True, dynamic=False)
-            return lambda batches, scalars: compiled(_stack(batches), scalars)
+            several = _compiled(lambda *flat: _several(step, len(held), flat), (*held, *inputs))
+            return lambda *inputs: several(*held, *inputs)
+        one: Callable[..., Tensor] = step
         if self.inductor and count == self.steps_per_call:  # what is left over an epoch is not worth a compilation
-            one = torch.compile(one, fullgraph=True, dynamic=False)
-        return _Graph(several, batches, self._tensors())
+            one = _compiled(step, (*held, *(column[0] for column in inputs)))
+        return _Graph(lambda *flat: _several(one, len(held), flat), held, inputs)
 
-    def _one_step(self) -> Callable[[Batch, Tensor], Tensor]:
-        joint = _Joint(self.rule.model, self.rule.likelihood)
-        names = [name for name, p in joint.named_parameters() if p.requires_grad]
-        parameters = self._inline.parameters
-        buffers = {name: b for name, b in joint.named_buffers() if name.startswith("model.")}
-        update, clip, rule = self._inline.update(), self.rule.settings.clip, self.rule
 
-        def loss(values: dict[str, Tensor], batch: Batch) -> tuple[Tensor, dict[str, Tensor]]:
+class _Step:
+    """One step as a function of flat tensors: what it changes, what else the model holds, a batch, and scalars.
+
+    Args:
+        columns: which columns of a batch there are.
+    """
+
+    def __init__(self, rule: Gradient, inline: Inline, columns: Sequence[str]):
+        self.joint, self.rule, self.columns = _Joint(rule.model, rule.likelihood), rule, columns
+        self.update = inline.update()
+        moved = {id(p) for p in inline.parameters}
+        name_of = {id(p): name for name, p in self.joint.named_parameters()}
+        self.names = [name_of[id(p)] for p in inline.parameters]
+        self.buffers = dict(self.joint.named_buffers())
+        self.fixed = {name: p for name, p in self.joint.named_parameters() if id(p) not in moved}
+        self.slots = inline.slots
+        self.held: Tensors = tuple(
+            t.detach()
+            for group in (inline.parameters, *self.slots, self.buffers.values(), self.fixed.values())
+            for t in group
+        )
+
+    def __call__(self, *flat: Tensor) -> Tensor:
+        rest = iter(flat)
+        take = lambda like: [next(rest) for _ in like]  # noqa: E731
+        parameters, slots = take(self.names), [take(slot) for slot in self.slots]
+        buffers, fixed = (dict(zip(part, take(part), strict=True)) for part in (self.buffers, self.fixed))
+        batch = Batch(**dict(zip(self.columns, take(self.columns), strict=True)))
+        [scalars] = rest
+
+        def loss(values: dict[str, Tensor]) -> tuple[Tensor, dict[str, Tensor]]:
             fresh = {name: b.clone() for name, b in buffers.items()}  # training may change them in place
-            with rule._autocast(batch):
-                losses = torch.func.functional_call(joint, (values, fresh), (batch,))
+            with self.rule.autocast(batch):
+                losses = torch.func.functional_call(self.joint, (values, fresh, fixed), (batch,))
             if batch.weight is None:
                 return losses.mean(), fresh
             return (losses * batch.weight).sum() / batch.weight.sum(), fresh
 
-        def one(batch: Batch, scalars: Tensor) -> Tensor:
-            with torch.no_grad():
-                values = dict(zip(names, parameters, strict=True))
-                gradients, (value, fresh) = torch.func.grad_and_value(loss, has_aux=True)(values, batch)
-                flat = [gradients[name] for name in names]
-                if clip is not None:
-                    norm = torch.stack([g.square().sum() for g in flat]).sum().sqrt()
-                    factor = (clip / (norm + 1e-6)).clamp(max=1.0)
-                    flat = [g * factor for g in flat]
-                update(flat, scalars)
-                for name, b in buffers.items():
-                    b.copy_(fresh[name])
-            return value
+        with torch.no_grad():
+            values = dict(zip(self.names, parameters, strict=True))
+            gradients, (value, fresh) = torch.func.grad_and_value(loss, has_aux=True)(values)
+            moves = [gradients[name] for name in self.names]
+            if (clip := self.rule.settings.clip) is not None:
+                norm = torch.stack([g.square().sum() for g in moves]).sum().sqrt()
+                factor = (clip / (norm + 1e-6)).clamp(max=1.0)
+                moves = [g * factor for g in moves]
+            self.update(parameters, slots, moves, scalars)
+            for name, b in buffers.items():
+                b.copy_(fresh[name])
+        return value
 
-        return one
 
-    def _tensors(self) -> list[Tensor]:
-        """Every tensor that a step changes."""
-        state = [t for entry in self.rule.optimizer.state.values() for t in entry.values() if isinstance(t, Tensor)]
-        return [*self._inline.parameters, *state, *self.rule.model.buffers()]
+def _several(step: Callable[..., Tensor], held: int, flat: Tensors) -> Tensor:
+    """Consecutive steps; beyond the first `held`, tensors have an axis more, that of the steps."""
+    rows = zip(*(column.unbind() for column in flat[held:]), strict=True)
+    return torch.stack([step(*flat[:held], *row) for row in rows])
+
+
+_KNOWN: dict[Any, Callable[..., Tensor]] = {}  # of this process: a second run of the same shape starts at once
+
+
+def _compiled(function: Callable[..., Tensor], inputs: Tensors) -> Callable[..., Tensor]:
+    """`function` of flat tensors, through inductor. What it does must not depend on their values."""
+    from torch import _inductor as inductor
+    from torch.fx.experimental.proxy_tensor import make_fx
+
+    trace = make_fx(lambda *flat: (function(*flat),), tracing_mode="fake", _allow_non_fake_inputs=True)
+    graph = trace(*inputs)
+    constants = any(node.op == "get_attr" for node in graph.graph.nodes)
+    key = (
+        None
+        if constants
+        else (
+            str(graph.graph),
+            tuple((t.shape, t.stride(), t.dtype, t.device) for t in inputs),
+            torch.get_num_threads(),
+            torch.get_float32_matmul_precision(),
+        )
+    )
+    if key in _KNOWN:
+        return _KNOWN[key]
+    tupled: Any = inductor.compile(graph, list(inputs), options={"cpp_wrapper": inputs[0].device.type == "cpu"})
+    compiled = lambda *flat: tupled(*flat)[0]  # noqa: E731
+    gc.collect()  # a compiler leaves much behind: better now than between two steps
+    if key is not None:
+        _KNOWN[key] = compiled
+    return compiled
+
+
+def _first_line(error: Exception) -> str:
+    return f"{type(error).__name__}: {str(error).strip()}".splitlines()[0]
 
 
 class _Joint(nn.Module):
@@ -186,32 +261,32 @@ class _Joint(nn.Module):
 
 
 class _Graph:
-    """A recorded CUDA graph of several steps: inputs are copied into its own buffers, then it is replayed."""
+    """A recorded CUDA graph of several steps: inputs are copied into its own buffers, then it is replayed.
 
-    def __init__(self, several: Callable[[Batch, Tensor], Tensor], batches: Sequence[Batch], changed: list[Tensor]):
-        self.batch = _map(_stack(batches), torch.clone)
-        self.scalars = torch.zeros(len(batches), 3, device=batches[0].y.device)
-        before = [t.detach().clone() for t in changed]
+    Args:
+        several: of `held` tensors, which it may change, and of `inputs`.
+    """
+
+    def __init__(self, several: Callable[..., Tensor], held: Tensors, inputs: Tensors):
+        self.held, self.inputs = held, tuple(t.clone() for t in inputs)
+        before = [t.clone() for t in held]
         side = torch.cuda.Stream()
         side.wait_stream(torch.cuda.current_stream())
         with torch.cuda.stream(side), warnings.catch_warnings():
             warnings.simplefilter("ignore")
             for _ in range(3):  # libraries allocate their work space, the compiler compiles
-                several(self.batch, self.scalars)
+                several(*held, *self.inputs)
         torch.cuda.current_stream().wait_stream(side)
         self.graph = torch.cuda.CUDAGraph()
         with torch.cuda.graph(self.graph):
-            self.losses = several(self.batch, self.scalars)
+            self.losses = several(*held, *self.inputs)
         with torch.no_grad():
-            for t, old in zip(changed, before, strict=True):
+            for t, old in zip(held, before, strict=True):
                 t.copy_(old)  # warming up moved them
 
-    def __call__(self, batches: Sequence[Batch], scalars: Tensor) -> Tensor:
-        new = _stack(batches)
-        for name in _COLUMNS:
-            if getattr(new, name) is not None:
-                getattr(self.batch, name).copy_(getattr(new, name))
-        self.scalars.copy_(scalars, non_blocking=True)
+    def __call__(self, *inputs: Tensor) -> Tensor:
+        for own, new in zip(self.inputs, inputs, strict=True):
+            own.copy_(new, non_blocking=True)
         self.graph.replay()
         return self.losses.clone()
 
@@ -219,19 +294,12 @@ class _Graph:
 _COLUMNS = ("x", "y", "weight", "keys")  # what a step reads of a batch
 
 
-def _stack(batches: Sequence[Batch]) -> Batch:
-    """What a step reads of K batches, as one of shape (K, B, …)."""
+def _stack(batches: Sequence[Batch]) -> dict[str, Tensor]:
+    """What a step reads of K batches, each of shape (K, B, …)."""
     if isinstance(batches, Stacked):
-        return _map(batches.stacked(), lambda column: column)
-    return _map(batches[0], lambda column: column[None])  # what is left over comes singly
-
-
-def _row(batch: Batch, k: int) -> Batch:
-    return _map(batch, lambda column: column[k])
-
-
-def _map(batch: Batch, function: Callable[[Tensor], Tensor]) -> Batch:
-    optional = {name: getattr(batch, name) for name in ("weight", "keys")}
-    return Batch(
-        function(batch.x), function(batch.y), **{n: None if c is None else function(c) for n, c in optional.items()}
-    )
+        rows = batches.columns
+    else:
+        [one] = batches  # what is left over comes singly
+        rows = one.map(lambda column: column[None])
+    columns = {name: getattr(rows, name) for name in _COLUMNS}
+    return {name: column for name, column in columns.items() if column is not None}

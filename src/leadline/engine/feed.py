@@ -7,11 +7,12 @@ window. Nothing is copied per step, and no worker process stands between the dat
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import cached_property
 
 import torch
 from torch import Tensor
 
-from leadline.data.data import Batch, Split, Stacked
+from leadline.data.data import Batch, Split
 from leadline.data.inputs import Inputs
 from leadline.layers import noise
 
@@ -71,14 +72,17 @@ class Feed:
         """Batches an epoch; the last may be smaller, or larger by one."""
         return -(-len(self) // self.batch) - self._joined
 
-    def sizes(self, epoch: int) -> Tensor:
-        """The weight of each batch of an epoch, in order; the number of its rows where none is given."""
-        if self.weight is not None:
-            weight = self.weight.cpu().double()[epoch_order(self.seed, epoch, len(self))]
-            return torch.stack([part.sum() for part in weight.split(self._rows(0, self.steps))])
-        sizes = torch.full((self.steps,), float(self.batch), dtype=torch.float64)
-        sizes[-1] = len(self) - self.batch * (self.steps - 1)
-        return sizes
+    def shares(self, epoch: int) -> Tensor:
+        """What each batch of an epoch, in order, has of the weight of all; of the rows where none is given."""
+        if self.weight is None:
+            return self._shares_of_rows
+        weight = self.weight.cpu().double()[epoch_order(self.seed, epoch, len(self))]
+        sizes = torch.stack([part.sum() for part in weight.split(self._rows(0, self.steps))])
+        return sizes / sizes.sum()
+
+    @cached_property
+    def _shares_of_rows(self) -> Tensor:
+        return torch.tensor(self._rows(0, self.steps), dtype=torch.float64) / len(self)
 
     def calls(self, epoch: int, start: int, together: int) -> Iterator[Sequence[Batch]]:
         """The epoch's batches from number `start` on, `together` full ones at a time, the rest one by one.
@@ -98,9 +102,7 @@ class Feed:
             end = len(self) if stop == self.steps else stop * self.batch
             rows = self._window(epoch, order[at * self.batch : end])
             if at < grouped and together > 1:
-                size = together * self.batch
-                for first in range(0, len(rows), size):
-                    yield Stacked(rows.stretch(first, first + size), self.batch)
+                yield from rows.groups(together, self.batch)
             else:
                 for batch in rows.split(self._rows(at, stop)):
                     yield [batch]

@@ -210,8 +210,7 @@ class Loop:
 
     def _mean_loss(self, losses: Tensor, epoch: int) -> float:
         """Sample-weighted mean over the epoch: a batch counts by the weight of its rows."""
-        sizes = self.train.sizes(epoch)
-        return float((losses.double() * sizes).sum() / sizes.sum())
+        return float(losses.double() @ self.train.shares(epoch))
 
     def _remember(self) -> None:
         """Keep this state to rewind to, should a value stop being finite."""

@@ -104,13 +104,13 @@ class Gradient(Rule):
 
     def loss(self, batch: Batch, whole: Tensor | float | None = None) -> Tensor:
         """The batch's part of eq. 1, where `whole` is the weight of the batch that it is part of."""
-        with noise.keyed(batch.keys), self._autocast(batch):
+        with noise.keyed(batch.keys), self.autocast(batch):
             losses = self.likelihood.loss(self.model(batch.x), batch.y)
         if batch.weight is not None:
             return (losses * batch.weight).sum() / (batch.weight.sum() if whole is None else whole)
         return losses.mean() if whole is None else losses.sum() / whole
 
-    def _autocast(self, batch: Batch) -> AbstractContextManager:
+    def autocast(self, batch: Batch) -> AbstractContextManager:
         if self.settings.precision == "bf16":
             return torch.autocast(batch.y.device.type, torch.bfloat16)
         return nullcontext()

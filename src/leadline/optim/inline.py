@@ -5,8 +5,8 @@
             û = u / (1 - β₁ᵗ),  v̂ = v / (1 - β₂ᵗ)
     decay   g <- g + λ φ  (SGD, Adam);    φ <- (1 - ηλ) φ  (AdamW)                                    (3)
 
-They move the very tensors in the optimizer's own state, so eager and compiled steps may alternate. Everything that
-changes from step to step enters as a tensor of `scalars`: a compiled step is compiled once.
+They move the very tensors in the optimizer's own state, so eager and compiled steps may alternate. Whatever a step
+reads or changes is an argument, the rates as a tensor of `scalars`: a step is compiled once.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-Update = Callable[[list[Tensor], Tensor], None]
+Update = Callable[[list[Tensor], list[list[Tensor]], list[Tensor], Tensor], None]
 
 
 class Inline:
@@ -60,6 +60,13 @@ class Inline:
     def _gather(self, name: str) -> list[Tensor]:
         return [self.optimizer.state[p][name] for p in self.parameters]
 
+    @property
+    def slots(self) -> list[list[Tensor]]:
+        """What the optimizer remembers of each parameter, a list for each kind of memory."""
+        if self.adam:
+            return [self._gather("exp_avg"), self._gather("exp_avg_sq")]
+        return [self._gather("momentum_buffer")] if self.group["momentum"] else []
+
     def scalars(self, rates: list[float]) -> list[list[float]]:
         """For each of the coming steps: rate η, and for Adam η / (1 - β₁ᵗ) and √(1 - β₂ᵗ)."""
         if not self.adam:
@@ -75,18 +82,17 @@ class Inline:
             torch._foreach_add_(self._gather("step"), float(steps))
 
     def update(self) -> Update:
-        """A function (gradients, scalars of one step) that moves parameters and state in place."""
-        group, parameters = self.group, self.parameters
+        """A function (parameters, slots, gradients, scalars of one step) that moves parameters and slots in place."""
+        group = self.group
         decay = group["weight_decay"]
         if not self.adam:
-            return self._sgd(parameters, decay, group["momentum"], group["nesterov"])
+            return _sgd(decay, group["momentum"], group["nesterov"])
         (beta1, beta2), eps = group["betas"], group["eps"]
         decoupled = isinstance(self.optimizer, torch.optim.AdamW) or group.get("decoupled_weight_decay", False)
-        averages, squares = self._gather("exp_avg"), self._gather("exp_avg_sq")
 
-        def adam(gradients: list[Tensor], scalars: Tensor) -> None:
+        def adam(parameters: list[Tensor], slots: list[list[Tensor]], gradients: list[Tensor], scalars: Tensor) -> None:
             rate, step_size, root = scalars.unbind()
-            for p, g, u, v in zip(parameters, gradients, averages, squares, strict=True):
+            for p, g, u, v in zip(parameters, gradients, *slots, strict=True):
                 if decay and decoupled:
                     p.mul_(1 - rate * decay)  # eq. 3
                 elif decay:
@@ -97,17 +103,16 @@ class Inline:
 
         return adam
 
-    def _sgd(self, parameters: list[Tensor], decay: float, momentum: float, nesterov: bool) -> Update:
-        buffers = self._gather("momentum_buffer") if momentum else parameters
 
-        def sgd(gradients: list[Tensor], scalars: Tensor) -> None:
-            rate = scalars[0]
-            for p, g, b in zip(parameters, gradients, buffers, strict=True):
-                if decay:
-                    g = g + decay * p  # eq. 3
-                if momentum:
-                    b.mul_(momentum).add_(g)
-                    g = g + momentum * b if nesterov else b
-                p.sub_(rate * g)  # eq. 1
+def _sgd(decay: float, momentum: float, nesterov: bool) -> Update:
+    def sgd(parameters: list[Tensor], slots: list[list[Tensor]], gradients: list[Tensor], scalars: Tensor) -> None:
+        rate = scalars[0]
+        for k, (p, g) in enumerate(zip(parameters, gradients, strict=True)):
+            if decay:
+                g = g + decay * p  # eq. 3
+            if momentum:
+                b = slots[0][k].mul_(momentum).add_(g)
+                g = g + momentum * b if nesterov else b
+            p.sub_(rate * g)  # eq. 1
 
-        return sgd
+    return sgd
