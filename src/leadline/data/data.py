@@ -12,6 +12,7 @@ import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import zip_longest
 from typing import Any
 
 import torch
@@ -69,9 +70,8 @@ class Batch:
 
     def _each(self, parts: Callable[[Tensor], Sequence[Tensor]]) -> list[Batch]:
         """The batches of the first parts of all columns, of the second parts, and so on."""
-        split = [None if column is None else parts(column) for column in self.columns()]
-        count = len(split[1])  # y is always there
-        return [Batch(*row) for row in zip(*([None] * count if c is None else c for c in split), strict=True)]
+        columns = [() if column is None else parts(column) for column in self.columns()]
+        return [Batch(*row) for row in zip_longest(*columns)]
 
 
 class Stacked(Sequence[Batch]):

@@ -78,7 +78,7 @@ class _View:
 
     def __init__(self, raw: Tensor, names: tuple[str, ...], total: int):
         self.raw, self.names, self.width, self.total = raw, names, raw.shape[1], total
-        self.low, self.high = raw.aminmax(dim=0)
+        self.low, self.high = raw.amin(0), raw.amax(0)  # aminmax, std_mean: ten times slower down the columns
         self.complete = bool((self.high - self.low).sum().isfinite())
         if not self.complete:
             lost = raw.isnan()
@@ -270,7 +270,8 @@ def _scale(data: Data, raw: Tensor) -> list[Finding]:
             return [Finding(code, "warning", what, "all inputs", found, "Divide by the largest value, or standardise")]
         return []
     names, width = data.inputs.names, x.shape[1]
-    std, mean = torch.std_mean(x, dim=0)
+    mean = x.double().mean(0)
+    std = ((x - mean).square().sum(0) / (len(x) - 1)).sqrt().to(x.dtype)
     varies = std > 0
     if not bool(varies.any()):
         return []

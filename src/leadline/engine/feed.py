@@ -110,8 +110,10 @@ class Feed:
 
     def _rows(self, first: int, stop: int) -> list[int]:
         """How many rows the batches from number `first` to `stop` have."""
-        last = len(self) - (self.steps - 1) * self.batch
-        return [last if k == self.steps - 1 else self.batch for k in range(first, stop)]
+        sizes = [self.batch] * (stop - first)
+        if stop == self.steps:
+            sizes[-1] = len(self) - (stop - 1) * self.batch
+        return sizes
 
     def _window(self, epoch: int, index: Tensor) -> Batch:
         take = lambda column: column.index_select(0, index)  # noqa: E731 - several times faster than column[index]

@@ -82,16 +82,12 @@ class Gradient(Rule):
 
     def backward(self, batch: Batch) -> Tensor:
         """Set the gradients of eq. 1, clipped; the batch's mean loss."""
+        for p in self.parameters:
+            p.grad = None
         if self.settings.accumulate == 1:
             loss = self.loss(batch)
-            # straight to the gradients: faster than backward(), whose accumulation into .grad is not needed here
-            for p, g in zip(
-                self.parameters, torch.autograd.grad(loss, self.parameters, allow_unused=True), strict=True
-            ):
-                p.grad = g if g is None or g.stride() == p.stride() else torch.empty_like(p).copy_(g)
+            loss.backward()
         else:
-            for p in self.parameters:
-                p.grad = None
             loss = torch.zeros((), device=batch.y.device)
             whole = len(batch) if batch.weight is None else batch.weight.sum()
             for part in batch.parts(self.settings.accumulate):
