@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import gc
 import shutil
+import time
 import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -61,6 +62,37 @@ def compiler_missing(device: torch.device) -> str | None:
     except ImportError:
         return "triton is not installed"
     return None
+
+
+def choose(
+    wish: str, rule: Rule, device: torch.device, steps: int, probe: Callable[[], object]
+) -> tuple[str, str | None]:
+    """on or off for a wish of on, off or auto; and what to say, where a wish cannot be met.
+
+    Args:
+        steps: of the whole run.
+        probe: a forward and backward pass, to be timed.
+    """
+    if wish == "off":
+        return "off", None
+    reason = obstacle(rule, device)
+    if reason is None and device.type == "cpu":
+        reason = compiler_missing(device)
+    if reason is not None:
+        return "off", f"not compiled: {reason}" if wish == "on" else None
+    if wish == "on":
+        return "on", None
+    if device.type == "cuda":
+        return "on" if steps >= 1000 else "off", None  # a recorded graph alone pays within seconds
+    if not worth_compiling(steps, float("inf")):
+        return "off", None
+    return "on" if worth_compiling(steps, min(_seconds(probe) for _ in range(5))) else "off", None
+
+
+def _seconds(work: Callable[[], object]) -> float:
+    start = time.perf_counter()
+    work()
+    return time.perf_counter() - start
 
 
 def worth_compiling(total_steps: int, step_seconds: float) -> bool:

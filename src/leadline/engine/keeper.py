@@ -15,7 +15,7 @@ from leadline.engine.events import EpochDone, Event, RunEnded, RunStarted, Steps
 from leadline.engine.loop import Loop
 from leadline.engine.packing import pack, unpack
 from leadline.engine.record import Record
-from leadline.engine.state import State, weights
+from leadline.engine.state import PLAIN, State, weights
 from leadline.errors import CheckpointError, RunError
 
 _LEAST_SECONDS = 1.0  # between checkpoints; and
@@ -100,9 +100,8 @@ def restore(loop: Loop, record: Record, at_most: int | None = None) -> dict[str,
     state = unpack(plain["skeleton"], tensors["state"])
     loop.rule.load_state(state["rule"])
     device = loop.train.y.device
-    names = ("step", "epoch", "first_loss", "best_score", "best_epoch", "stale", "ended")
     loop.state = State(
-        **{name: plain[name] for name in names},
+        **{name: plain[name] for name in PLAIN if name in plain},
         losses=[state["losses"].to(device)] if len(state["losses"]) else [],
         best={name: tensor.to(device) for name, tensor in tensors.get("best", {}).items()},
     )

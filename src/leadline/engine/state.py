@@ -10,6 +10,8 @@ from torch import Tensor, nn
 
 from leadline.likelihoods.likelihood import Likelihood
 
+PLAIN = ("step", "epoch", "first_loss", "best_score", "best_nll", "best_epoch", "stale", "ended")
+
 
 @dataclass
 class State:
@@ -19,6 +21,7 @@ class State:
     losses: losses of the steps of the epoch under way, in order.
     first_loss: of the first step: what divergence is measured against.
     best_score: of the best epoch; None before the first validation.
+    best_nll: of the best epoch, which decides between equal scores.
     best_epoch: its number; 0 before the first validation.
     best: its weights.
     stale: validations since the score last rose.
@@ -30,6 +33,7 @@ class State:
     losses: list[Tensor] = field(default_factory=list)
     first_loss: float | None = None
     best_score: float | None = None
+    best_nll: float | None = None
     best_epoch: int = 0
     best: dict[str, Tensor] = field(default_factory=dict)
     stale: int = 0
@@ -37,8 +41,7 @@ class State:
 
     def plain(self) -> dict[str, Any]:
         """What JSON can hold of it."""
-        names = ("step", "epoch", "first_loss", "best_score", "best_epoch", "stale", "ended")
-        return {name: getattr(self, name) for name in names}
+        return {name: getattr(self, name) for name in PLAIN}
 
     def epoch_losses(self) -> Tensor:
         """The losses of the epoch under way, as one tensor."""

@@ -1,0 +1,294 @@
+"""One process's work on a run: settings resolved, parts built and bound, the loop run, the outcome recorded."""
+
+from __future__ import annotations
+
+import copy
+import platform
+import time
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+import numpy
+import torch
+from torch import Tensor, nn
+
+from leadline import doctor, report
+from leadline.config import Configured
+from leadline.data.data import Batch, Data
+from leadline.doctor.finding import Finding
+from leadline.engine.compiled import Compiled, choose, compiler_missing
+from leadline.engine.computing import Computing
+from leadline.engine.device import pick_device, pick_precision, pick_threads
+from leadline.engine.evaluation import Evaluation
+from leadline.engine.events import EpochDone, Event, Listener, RunEnded
+from leadline.engine.feed import Feed
+from leadline.engine.interrupts import Interrupts
+from leadline.engine.keeper import Keeper, restore
+from leadline.engine.loop import Loop, NotFinite
+from leadline.engine.record import Record
+from leadline.errors import DivergedError, UserError
+from leadline.layers.noise import draws_noise, keyed
+from leadline.likelihoods import Likelihood
+from leadline.models import MODELS
+from leadline.optim import Gradient, Rule
+from leadline.progress import progress as progress_listener
+from leadline.repeat import command, python
+from leadline.run import Run
+from leadline.settings import Settings
+from leadline.version import VERSION
+
+_PROBE_ROWS = 128
+
+
+class Session:
+    """One process's work on a run: everything is resolved and built here, once, then trained."""
+
+    def __init__(
+        self,
+        model: nn.Module,
+        data: Data,
+        likelihood: Likelihood,
+        settings: Settings,
+        rule: Rule | None = None,
+        optimizer: torch.optim.Optimizer | None = None,
+        schedule: Any = None,
+    ):
+        self.device = pick_device(settings.device)
+        precision = pick_precision(settings.precision, self.device, model)
+        dtype = torch.float64 if precision == "float64" else torch.float32
+        self.data = data
+        self.model, self.likelihood = model.to(self.device, dtype), likelihood.to(self.device, dtype)
+        _check_rows(model, settings, len(data.train), len(data.val))
+        keyed_rows = draws_noise(model)
+        feed = lambda split: Feed(split, data.inputs, settings.batch, settings.seed, self.device, dtype, keyed_rows)  # noqa: E731
+        train, val = feed(data.train), feed(data.val) if len(data.val) else None
+        settings = settings.with_(precision=precision, batch=min(settings.batch, len(train)))
+        train.batch = settings.batch
+        steps = settings.epochs * train.steps
+        probe = lambda: _probe(model, likelihood, train)  # noqa: E731
+        settings = settings.with_(threads=pick_threads(settings.threads, self.device, model, settings.batch, probe))
+        self.gradient = rule or Gradient(settings, optimizer, schedule)
+        self.gradient.bind(self.model, self.likelihood, steps)
+        choice, note = choose(settings.compile, self.gradient, self.device, steps, probe)
+        self.notes: list[str] = [note] if note else []
+        self.settings = settings.with_(compile=choice)
+        rule = self.gradient
+        if self.settings.compile == "on" and isinstance(rule, Gradient):
+            rule = Compiled(rule, self.device, train.full, inductor=compiler_missing(self.device) is None)
+        self.loop = Loop(self.model, self.likelihood, train, val, rule, self.settings)
+        self.watch = doctor.Watch(self.model, self.likelihood, *self._probe_rows(train))
+        self.history: list[dict[str, Any]] = []
+        self.record: Record | None = None
+        self.keeper: Keeper | None = None
+        self.seconds = 0.0
+
+    def _probe_rows(self, train: Feed) -> tuple[Tensor, Tensor, list[int]]:
+        count = min(_PROBE_ROWS, len(train))
+        return train.x[:count], train.y[:count], self.data.train.row_numbers(torch.arange(count))
+
+    def config(self) -> dict[str, Any]:
+        """The content of run.json."""
+        data, model = self.data, self.model
+        return {
+            "name": f"{data.name}-{type(model).__name__}",
+            "created": datetime.now(UTC).isoformat(timespec="seconds"),
+            "versions": {
+                "leadline": VERSION,
+                "python": platform.python_version(),
+                "torch": torch.__version__,
+                "numpy": numpy.__version__,
+                "platform": platform.platform(),
+            },
+            "device": torch.cuda.get_device_name(self.device) if self.device.type == "cuda" else str(self.device),
+            "data": {
+                "name": data.name,
+                "recipe": data.recipe,
+                "fingerprint": data.fingerprint,
+                "sizes": {name: len(split) for name, split in data.splits()},
+                "shape": list(data.train.x.shape[1:]),
+                "inputs": {"name": type(data.inputs).__name__, "config": data.inputs.config},
+                "target": data.target.config,
+            },
+            "model": {
+                "name": type(model).__name__,
+                "config": model.config if isinstance(model, Configured) and type(model) in MODELS.values() else None,
+                "parameters": sum(p.numel() for p in model.parameters()),
+            },
+            "likelihood": {
+                "name": type(self.likelihood).__name__,
+                "config": self.likelihood.config,
+            },
+            "settings": self.settings.config,
+            "rule": type(self.gradient).__name__,
+            "notes": self.notes,
+            "ended": "",
+        }
+
+    def keep(self, record: Record) -> None:
+        """Write this run to a folder from here on."""
+        record.lock()
+        self.record = record
+        self.keeper = Keeper(record, lambda: {"watch": self.watch.state(), "findings": self._found()})
+        self.keeper.loop = self.loop
+
+    def _found(self) -> list[dict[str, Any]]:
+        return [finding.to_dict() for finding in self.before]
+
+    def go_back(self, record: Record) -> dict[str, Any]:
+        """Stand where the last checkpoint of `record` left the run."""
+        record.lock()
+        try:
+            extra = restore(self.loop, record)
+        except UserError:
+            record.unlock()
+            raise
+        self.keep(record)
+        self.history = record.cut("metrics.jsonl", self.loop.state.step)
+        self.watch.load_state(extra["watch"])
+        return extra
+
+    def computing(self) -> Computing:
+        return Computing(self.settings, self.device)
+
+    def train(
+        self, before: list[Finding], progress: str | bool, with_report: bool, listeners: Sequence[Listener]
+    ) -> Run:
+        """Fit to the end, then judge, record and report."""
+        self.before = before
+        shown = progress_listener(progress, self.likelihood.headline)
+        own: list[Listener | None] = [self._listen, self.watch, self.keeper, shown, *listeners]
+        self.loop.listeners = tuple(listener for listener in own if listener is not None)
+        start = time.monotonic()
+        try:
+            with self.computing(), Interrupts(self.loop):
+                state = self.loop.fit()
+        except NotFinite as broken:
+            self._diverged(broken)
+        finally:
+            if self.record is not None:
+                self.record.unlock()
+        self.seconds += time.monotonic() - start
+        if state.ended == "diverged":
+            losses = [line["train"]["loss"] for line in self.history]
+            self._end("diverged", [*before, *self.watch.findings])
+            raise DivergedError(
+                "the loss must not run away",
+                got=f"a mean loss of {losses[-1]:.3g} in epoch {state.epoch} after {state.first_loss:.3g} at the start",
+                do=f"Lower the learning rate (it was {self.settings.lr:g}), or clip the gradient",
+            )
+        reason = state.ended or "interrupted"
+        run = self.run([*before, *self.watch.findings], reason)
+        if state.ended:
+            run.judge = _judged
+        if self.record is not None:
+            self._end(reason, run.findings)
+            if with_report and state.ended:
+                with self.record.writing():
+                    report.write(facts(run, self.record.config), self.record.folder / "report.html")
+        return run
+
+    def run(self, findings: list[Finding], reason: str) -> Run:
+        state = self.loop.state
+        if self.record is not None:
+            self.seconds = max(self.seconds, sum(line["seconds"] for line in self.record.lines("timing.jsonl")))
+        return Run(
+            self.model,
+            self.likelihood,
+            self.data,
+            self.settings,
+            self.data.inputs,
+            self.data.target,
+            tuple(self.data.train.x.shape[1:]),
+            self.history,
+            findings,
+            reason,
+            state.best_epoch or None,
+            self.record.folder if self.record else None,
+            self.seconds,
+        )
+
+    def _listen(self, event: Event) -> None:
+        if isinstance(event, EpochDone):
+            self.history.append({"epoch": event.epoch, "step": event.step, "lr": event.lr, **event.metrics})
+
+    def _end(self, reason: str, findings: list[Finding]) -> None:
+        if self.record is not None:
+            self.record.write_findings([finding.to_dict() for finding in findings])
+            self.record.update(ended=reason)
+
+    def _diverged(self, broken: NotFinite) -> None:
+        """Say which value broke, where and by which rows; the weights are those before that step."""
+        batch, loop = broken.batch, self.loop
+        rows = row_numbers(self.data, batch)
+        with keyed(batch.keys):
+            finding = doctor.locate(self.model, self.likelihood, batch.x, batch.y, batch.weight, rows, broken.step)
+        for listener in loop.listeners:
+            if listener not in (self.keeper, self.watch):
+                listener(RunEnded(loop.state.epoch, broken.step, "diverged"))
+        self._end("diverged", [*self.before, *self.watch.findings, finding])
+        raise DivergedError(
+            f"{finding.what[0].upper()}{finding.what[1:]} ({finding.where})", got=finding.evidence, do=finding.remedy
+        ) from None
+
+
+def _scored(run: Run) -> tuple[dict[str, Evaluation], dict[str, Tensor]]:
+    """Metrics and raw outputs of every split."""
+    data = run.need_data()
+    outputs = {name: run.outputs(name) for name, _ in data.splits()}
+    return {name: run.score(out, data[name].y, data[name].weight) for name, out in outputs.items()}, outputs
+
+
+def _judged(run: Run) -> list[Finding]:
+    """What the doctor says of a finished run."""
+    evaluations, outputs = _scored(run)
+    return doctor.after(run.history, evaluations, run.need_data(), run.likelihood, outputs)
+
+
+def facts(run: Run, config: dict[str, Any]) -> report.Facts:
+    """Everything that the report of a run tells."""
+    data = run.need_data()
+    evaluations, outputs = _scored(run)
+    return report.Facts(
+        title=f"{type(run.model).__name__} on {data.name}",
+        config=config,
+        data=data,
+        likelihood=run.likelihood,
+        history=run.history,
+        best_epoch=run.best_epoch,
+        evaluations=evaluations,
+        outputs=outputs,
+        findings=run.findings,
+        command=command(config),
+        python=python(config),
+        seconds=run.seconds,
+        account=str(data.account),
+    )
+
+
+def row_numbers(data: Data, batch: Batch) -> list[int]:
+    """Where the rows of a batch stand in the source."""
+    return [] if batch.example is None else data.train.row_numbers(batch.example.cpu())
+
+
+def _check_rows(model: nn.Module, settings: Settings, train: int, val: int) -> None:
+    """What batch normalisation and early stopping need of the rows."""
+    if settings.patience is not None and not val:
+        raise UserError("patience needs validation rows", got="a validation split of none", do="Pass val=0.15")
+    normalised = any(isinstance(module, nn.modules.batchnorm._BatchNorm) for module in model.modules())
+    batch = min(settings.batch, train)
+    tail = train % batch
+    for rows in {batch, tail + batch if tail == 1 else tail} - {0}:
+        size = -(-rows // settings.accumulate)
+        if normalised and (size == 1 or rows % size == 1):
+            raise UserError(
+                "batch normalisation needs at least 2 rows at a time",
+                got=f"{train} rows in batches of {batch}, {settings.accumulate} micro-batches each: one has 1 row",
+                do="Change batch or accumulate, or use norm='layer'",
+            )
+
+
+def _probe(model: nn.Module, likelihood: Likelihood, train: Feed) -> None:
+    """One forward and backward pass on copies, for timing."""
+    twin, head = copy.deepcopy(model), copy.deepcopy(likelihood)
+    head.loss(twin(train.x[: train.batch]), train.y[: train.batch]).mean().backward()
