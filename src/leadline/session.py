@@ -6,6 +6,7 @@ import copy
 import platform
 import time
 from collections.abc import Sequence
+from contextlib import nullcontext
 from datetime import UTC, datetime
 from typing import Any
 
@@ -221,7 +222,8 @@ class Session:
         """Say which value broke, where and by which rows; the weights are those before that step."""
         batch, loop = broken.batch, self.loop
         rows = row_numbers(self.data, batch)
-        with keyed(batch.keys):
+        autocast = self.gradient.autocast(batch) if isinstance(self.gradient, Gradient) else nullcontext()
+        with keyed(batch.keys), autocast:
             finding = doctor.locate(self.model, self.likelihood, batch.x, batch.y, batch.weight, rows, broken.step)
         for listener in loop.listeners:
             if listener not in (self.keeper, self.watch):

@@ -189,13 +189,23 @@ class Replay:
         }
 
 
-def replay(folder: str | Path, step: int, *, model: nn.Module | None = None, data: Data | None = None) -> Replay:
+def replay(
+    folder: str | Path,
+    step: int,
+    *,
+    model: nn.Module | None = None,
+    data: Data | None = None,
+    likelihood: Likelihood | None = None,
+    optimizer: torch.optim.Optimizer | None = None,
+    schedule: Any = None,
+) -> Replay:
     """Compute step number `step` (from 0) of a run again, exactly, and stop before its update.
 
-    Goes back to the nearest checkpoint before it and repeats the steps in between; the run's folder is only read.
+    Goes back to the nearest checkpoint before it and repeats the steps in between; the run's folder is only read. As
+    for `resume`, whatever was given to `fit` as an object is to be given again.
     """
     record = Record.open(folder)
-    session = _reopen(record, model, data)
+    session = _reopen(record, model, data, likelihood, None, optimizer, schedule)
     loop = session.loop
     total = loop.settings.epochs * loop.train.steps
     if record.config["ended"] in ("finished", "stopped early"):

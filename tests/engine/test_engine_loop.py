@@ -1,5 +1,6 @@
 """The loop: same seed, same bits; signals stop it between two steps; it leaves the process as it found it."""
 
+import contextlib
 import copy
 import json
 import os
@@ -253,6 +254,26 @@ def test_a_step_follows_the_equation():
     assert losses == pytest.approx([float(loss.detach())], rel=1e-6)
     for p, q in zip(model.parameters(), twin.parameters(), strict=True):
         torch.testing.assert_close(p.detach(), (q - 0.5 * q.grad).detach(), rtol=1e-5, atol=1e-6)
+
+
+class Branches(nn.Module):
+    """What it does depends on values, so its steps cannot be compiled."""
+
+    def __init__(self):
+        super().__init__()
+        self.map = nn.Linear(2, 1)
+
+    def forward(self, x):
+        return self.map(x) if bool(x.sum() > 0) else 2 * self.map(x)
+
+
+def test_a_model_that_cannot_be_traced_runs_uncompiled():
+    runs = {}
+    for mode in ("off", "on"):
+        torch.manual_seed(0)
+        with pytest.warns(UserWarning, match="not compiled") if mode == "on" else contextlib.nullcontext():
+            runs[mode] = ll.fit(Branches(), ll.data.moons(num=200), epochs=2, batch=8, compile=mode, progress=False)
+    assert same(state_of(runs["on"].model), state_of(runs["off"].model))
 
 
 COMPILED = """

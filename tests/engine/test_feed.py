@@ -1,5 +1,6 @@
 """Batches: each example once an epoch, in an order that (seed, epoch) alone decides."""
 
+import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -109,3 +110,18 @@ def test_stacked_equals_a_list():
         )
     assert stacked.columns.x.shape == (3, 4, 3)
     assert stacked.columns.x.data_ptr() == x.data_ptr()  # a view
+
+
+@pytest.mark.parametrize("rows", [40, 43, 97, 101])
+@pytest.mark.parametrize("together", [1, 3, 4])
+def test_taken_up_anywhere_the_batches_and_groups_are_the_same(rows, together):
+    feed = feed_of(rows, 8)
+    whole = [batch.example.tolist() for call in feed.calls(1, 0, together) for batch in call]
+    assert sorted(row for batch in whole for row in batch) == list(range(rows))
+    for start in range(feed.steps):
+        calls = list(feed.calls(1, start, together))
+        assert [batch.example.tolist() for call in calls for batch in call] == whole[start:]
+        at = start
+        for call in calls:
+            assert len(call) == 1 or at % together == 0
+            at += len(call)

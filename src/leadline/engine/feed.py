@@ -87,26 +87,26 @@ class Feed:
     def calls(self, epoch: int, start: int, together: int) -> Iterator[Sequence[Batch]]:
         """The epoch's batches from number `start` on, `together` full ones at a time, the rest one by one.
 
-        Groups begin at multiples of `together`, so an epoch that is taken up again falls into the same groups.
+        Groups begin at multiples of `together`: an epoch that is taken up again falls into the same groups.
         """
         order = epoch_order(self.seed, epoch, len(self))
         if self.y.is_cuda:  # out of pinned memory, or the copy would wait for all steps before it
             order = order.pin_memory()
         order = order.to(self.y.device, non_blocking=True)
-        grouped = self.full - self.full % together
         row_bytes = self.x[0].numel() * self.x.element_size()
         window = max(1, _WINDOW_BYTES // max(1, row_bytes * self.batch * together)) * together
-        at = start
-        while at < self.steps:
-            stop = min(at + window, grouped) if at < grouped else min(at + window, self.steps)
-            end = len(self) if stop == self.steps else stop * self.batch
-            rows = self._window(epoch, order[at * self.batch : end])
-            if at < grouped and together > 1:
-                yield from rows.groups(together, self.batch)
-            else:
-                for batch in rows.split(self._rows(at, stop)):
-                    yield [batch]
-            at = stop
+        begin = -(-start // together) * together
+        end = max(begin, self.full - self.full % together)
+        for first, last, size in ((start, min(begin, self.steps), 1), (begin, end, together), (end, self.steps, 1)):
+            for at in range(first, last, window):
+                stop = min(at + window, last)
+                rows = self._window(
+                    epoch, order[at * self.batch : len(self) if stop == self.steps else stop * self.batch]
+                )
+                if size > 1:
+                    yield from rows.groups(size, self.batch)
+                else:
+                    yield from ([batch] for batch in rows.split(self._rows(at, stop)))
 
     def _rows(self, first: int, stop: int) -> list[int]:
         """How many rows the batches from number `first` to `stop` have."""

@@ -1,0 +1,79 @@
+"""What only a GPU can show: `pytest -m gpu`. Recorded graphs, compiled steps, precisions, and the way back to a CPU."""
+
+import pytest
+import torch
+
+import leadline as ll
+from leadline.engine.events import EpochDone
+from leadline.errors import DivergedError
+
+pytestmark = [pytest.mark.gpu, pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")]
+
+
+def model(**options):
+    torch.manual_seed(0)
+    return ll.models.MLP(40, (100, 100), 10, **options)
+
+
+def data():
+    return ll.data.mnist1d(num=1000)
+
+
+def losses(run):
+    return torch.tensor([line["train"]["loss"] for line in run.history])
+
+
+def fit(made, **options):
+    given = {"epochs": 6, "batch": 100, "device": "cuda", "precision": "float32", "progress": False, **options}
+    return ll.fit(made, data(), **given)
+
+
+@pytest.mark.parametrize("options", [{}, {"optimizer": "sgd", "momentum": 0.9, "lr": 0.05}, {"clip": 0.1}])
+def test_recorded_and_compiled_steps_follow_the_eager_ones(options):
+    eager = fit(model(norm="batch"), compile="off", **options)
+    compiled = fit(model(norm="batch"), compile="on", **options)
+    assert eager.settings.compile == "off" and compiled.settings.compile == "on"
+    torch.testing.assert_close(losses(compiled), losses(eager), rtol=2e-3, atol=2e-3)
+
+
+def test_a_gpu_follows_the_cpu():
+    cpu, gpu = fit(model(), device="cpu"), fit(model(), compile="off")
+    torch.testing.assert_close(losses(gpu), losses(cpu), rtol=1e-3, atol=1e-3)
+
+
+@pytest.mark.parametrize("compile", ["off", "on"])
+def test_an_interrupted_run_goes_on_bit_for_bit(tmp_path, compile):
+    def stop(event):
+        if isinstance(event, EpochDone) and event.epoch == 3:
+            raise KeyboardInterrupt
+
+    options = {"compile": compile, "with_report": False}
+    whole = fit(model(), folder=tmp_path / "whole", **options)
+    with pytest.raises(KeyboardInterrupt):
+        fit(model(), folder=tmp_path / "cut", listeners=[stop], **options)
+    resumed = ll.resume(tmp_path / "cut", progress=False, data=data())
+    assert torch.equal(losses(whole), losses(resumed))
+    for a, b in zip(whole.model.state_dict().values(), resumed.model.state_dict().values(), strict=True):
+        assert torch.equal(a, b)
+
+
+@pytest.mark.parametrize("precision", ["tf32", "bf16", "float64"])
+def test_precisions_train(precision):
+    run = fit(model(), precision=precision, compile="on", epochs=12)
+    assert losses(run)[-1] < losses(run)[0] - 0.3
+    assert run.settings.precision == precision
+
+
+def test_a_run_of_a_gpu_is_read_without_one(tmp_path, monkeypatch):
+    run = fit(model(), folder=tmp_path / "run", with_report=False)
+    expected = run.predict(data().test.x).probabilities.cpu()
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    again = ll.load(tmp_path / "run", data=data())
+    assert next(again.model.parameters()).device.type == "cpu"
+    torch.testing.assert_close(again.predict(data().test.x).probabilities, expected, rtol=1e-3, atol=1e-3)
+
+
+def test_a_value_that_is_not_finite_is_found_behind_recorded_steps():
+    with pytest.raises(DivergedError) as caught:
+        fit(model(p_drop=0.0), optimizer="sgd", lr=1e30, schedule="constant", warmup=0.0, compile="on")
+    assert "step" in str(caught.value)
