@@ -197,15 +197,14 @@ class Loop:
             self._say(EpochDone(epoch, step, self.rule.rate(step - 1), metrics, improved, losses))
 
     def _judge(self, evaluation: Evaluation) -> bool:
-        """Keep these weights if no earlier epoch scored higher, or as high with a better likelihood."""
+        """Keep these weights if no earlier epoch scored higher; equal scores prefer the later epoch."""
         state = self.state
         score = evaluation[self.likelihood.headline] * (1 if self.likelihood.higher_is_better else -1)
-        rose = state.best_score is None or score > state.best_score
-        level = score == state.best_score and (state.best_nll is None or evaluation["nll"] < state.best_nll)
-        state.stale = 0 if rose and not math.isnan(score) else state.stale + 1
-        if math.isnan(score) or not (rose or level):
+        if math.isnan(score) or (state.best_score is not None and score < state.best_score):
+            state.stale += 1
             return False
-        state.best_score, state.best_nll, state.best_epoch = score, evaluation["nll"], state.epoch
+        state.stale = 0 if state.best_score is None or score > state.best_score else state.stale + 1
+        state.best_score, state.best_epoch = score, state.epoch
         state.best = copy(weights(self.model, self.likelihood))
         return True
 

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from leadline.likelihoods.likelihood import Likelihood
 
-PLAIN = ("step", "epoch", "first_loss", "best_score", "best_nll", "best_epoch", "stale", "ended")
+PLAIN = ("step", "epoch", "first_loss", "best_score", "best_epoch", "stale", "ended")
 
 
 @dataclass
@@ -21,7 +21,6 @@ class State:
     losses: losses of the steps of the epoch under way, in order.
     first_loss: of the first step: what divergence is measured against.
     best_score: of the best epoch; None before the first validation.
-    best_nll: of the best epoch, which decides between equal scores.
     best_epoch: its number; 0 before the first validation.
     best: its weights.
     stale: validations since the score last rose.
@@ -33,7 +32,6 @@ class State:
     losses: list[Tensor] = field(default_factory=list)
     first_loss: float | None = None
     best_score: float | None = None
-    best_nll: float | None = None
     best_epoch: int = 0
     best: dict[str, Tensor] = field(default_factory=dict)
     stale: int = 0
