@@ -4,6 +4,7 @@ import dataclasses
 import json
 import math
 
+import numpy as np
 import pytest
 
 from leadline.errors import UnknownName, UserError
@@ -33,20 +34,20 @@ def test_what_may_be_left_out(name):
 @pytest.mark.parametrize("name", ["warmup", "momentum"])
 @pytest.mark.parametrize("value", [-0.1, 1, 1.5, math.nan, math.inf, "0.5", None])
 def test_shares(name, value):
-    with pytest.raises(UserError, match=f"{name} must be at least 0 and below 1"):
+    with pytest.raises(UserError, match=f"{name} must be a number of at least 0 and below 1"):
         Settings(**{name: value})
 
 
 @pytest.mark.parametrize("value", [-1e-9, math.nan, math.inf, "0", None])
 def test_weight_decay(value):
-    with pytest.raises(UserError, match="weight_decay must be at least 0"):
+    with pytest.raises(UserError, match="weight_decay must be a number of at least 0"):
         Settings(weight_decay=value)
 
 
 @pytest.mark.parametrize("name", ["lr", "clip"])
 @pytest.mark.parametrize("value", [0, -1.0, math.nan, math.inf, "fast"])
 def test_positive_numbers(name, value):
-    with pytest.raises(UserError, match=f"{name} must be above 0"):
+    with pytest.raises(UserError, match=f"{name} must be a number above 0"):
         Settings(**{name: value})
 
 
@@ -80,3 +81,35 @@ def test_they_are_frozen_and_plain():
         settings.lr = 1.0
     assert Settings.make(**json.loads(json.dumps(settings.config))) == settings
     assert settings.with_(lr=0.5).lr == 0.5 and settings.lr != 0.5
+
+
+@pytest.mark.parametrize(
+    ("setting", "told"),
+    [
+        (
+            {"epochs": "3"},
+            "epochs must be a whole number of at least 1. Got epochs='3' (text). Write epochs=3, without",
+        ),
+        ({"epochs": True}, "Got epochs=True (a truth value). A usual value is epochs=100"),
+        ({"batch": 2.5}, "Got batch=2.5. Round it: batch=2"),
+        ({"batch": [8]}, "Got batch=[8] (a list)"),
+        ({"epochs": 0}, "Got epochs=0. Pass 1 or more"),
+        ({"lr": "a"}, "lr must be a number above 0. Got lr='a' (text). A usual value is lr=0.003"),
+        ({"lr": "0.1"}, "Write lr=0.1, without quotes"),
+        ({"lr": True}, "Got lr=True (a truth value)"),
+        ({"weight_decay": True}, "weight_decay=True (a truth value)"),
+        ({"seed": "7"}, "seed must be a whole number from 0 to 2^63 - 1. Got seed='7' (text). Write seed=7"),
+        ({"compile": True}, "compile must be a known word. Got compile=True (a truth value)"),
+    ],
+)
+def test_a_wrong_type_is_named_and_never_told_to_be_raised(setting, told):
+    with pytest.raises(UserError) as caught:
+        Settings(**setting)
+    assert told in str(caught.value)
+    assert "Raise it" not in str(caught.value)
+
+
+def test_numbers_of_numpy_are_numbers():
+    settings = Settings(epochs=np.int64(3), lr=np.float32(0.5), seed=np.uint8(7))
+    assert json.loads(json.dumps(settings.config))["epochs"] == 3
+    assert (settings.lr, settings.seed) == (0.5, 7) and type(settings.epochs) is int

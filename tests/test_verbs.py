@@ -250,3 +250,10 @@ def test_a_damaged_checkpoint_is_not_loaded(tmp_path):
 def test_repr_says_where_and_how(tmp_path):
     run = fit(tmp_path / "run")
     assert repr(run) == f"Run(MLP on moons: finished in {tmp_path / 'run'})"
+
+
+@pytest.mark.parametrize("wrong", [{"optimizer": 3}, {"schedule": []}, {"optimizer": torch.optim.AdamW}])
+def test_an_optimizer_or_schedule_of_no_known_kind_is_refused(wrong):
+    [name] = wrong
+    with pytest.raises(UserError, match=f"{name} must be a name, or a torch"):
+        ll.fit(model(), ll.data.moons(num=60), **wrong)

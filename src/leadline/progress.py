@@ -6,26 +6,34 @@ import sys
 import time
 from typing import TextIO
 
+from leadline.data.account import counted
 from leadline.engine.events import EpochDone, Event, Listener, RunEnded, RunStarted, StepsDone
+from leadline.errors import UnknownName
+from leadline.names import suggest
 
 _LIVE_SECONDS, _LOG_SECONDS = 0.1, 5.0
 
 
+#: how a run may be shown; "running" is auto without a last word, for a caller that tells how the run ended
+STYLES = ("auto", "live", "log", "off", "running")
+
+
 def progress(style: str | bool, headline: str, stream: TextIO | None = None) -> Listener | None:
-    """The listener for `style`: "auto", "live", "log", or "off" (True is auto, False is off)."""
+    """The listener for `style`, one of `STYLES` (True is auto, False is off)."""
     stream = stream or sys.stderr
     if isinstance(style, bool):
         style = "auto" if style else "off"
+    if style not in STYLES:
+        raise UnknownName("progress must be a known word", got=f"progress={style!r}", do=suggest(str(style), STYLES))
     if style == "off":
         return None
-    if style == "auto":
-        style = "live" if stream.isatty() else "log"
-    if style == "live":
+    last_word = style != "running"
+    if style == "live" or (style != "log" and stream.isatty()):
         try:
-            return Live(headline, stream)
+            return Live(headline, stream, last_word)
         except ImportError:  # rich is not there: a log says the same
             pass
-    return Log(headline, stream)
+    return Log(headline, stream, last_word)
 
 
 class _Clock:
@@ -44,10 +52,10 @@ class _Clock:
 
 
 class Log:
-    """A line every few seconds, for pipes and files."""
+    """A line every few seconds, for pipes and files, and one on how the run ended unless `last_word` is False."""
 
-    def __init__(self, headline: str, stream: TextIO):
-        self.headline, self.stream = headline, stream
+    def __init__(self, headline: str, stream: TextIO, last_word: bool = True):
+        self.headline, self.stream, self.last_word = headline, stream, last_word
         self.said = 0.0
 
     def __call__(self, event: Event) -> None:
@@ -60,9 +68,10 @@ class Log:
                 f"epoch {event.epoch}/{self.epochs}  {figures(event, self.headline)}  "
                 f"{self.clock.speed(event.step):,.0f} steps/s  {self.clock.left(event.step)} left"
             )
-        elif isinstance(event, RunEnded):
+        elif isinstance(event, RunEnded) and self.last_word:
             seconds = time.monotonic() - self.clock.began
-            self._write(f"{event.reason} after {event.epoch} epochs, {event.step} steps, {duration(seconds)}")
+            done = f"{counted(event.epoch, 'epoch')}, {counted(event.step, 'step')}"
+            self._write(f"{event.reason} after {done}, {duration(seconds)}")
 
     def _write(self, line: str) -> None:
         print(line, file=self.stream, flush=True)
@@ -71,11 +80,11 @@ class Log:
 class Live:
     """One line that is drawn anew: bar, epoch, loss, metric, speed, time left."""
 
-    def __init__(self, headline: str, stream: TextIO):
+    def __init__(self, headline: str, stream: TextIO, last_word: bool = True):
         from rich.console import Console
         from rich.progress import BarColumn, Progress, TextColumn
 
-        self.headline = headline
+        self.headline, self.last_word = headline, last_word
         self.bar = Progress(
             TextColumn("{task.fields[epoch]}"),
             BarColumn(bar_width=24),
@@ -98,7 +107,7 @@ class Live:
         elif isinstance(event, EpochDone):
             self.figures = figures(event, self.headline)
         elif isinstance(event, RunEnded):
-            self._draw(event.step, event.epoch, f"{self.figures}  {event.reason}")
+            self._draw(event.step, event.epoch, f"{self.figures}  {event.reason}" if self.last_word else self.figures)
             self.bar.stop()
 
     def _draw(self, step: int, epoch: int, figures: str) -> None:

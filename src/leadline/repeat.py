@@ -9,7 +9,8 @@ from typing import Any
 from leadline.data import source as source_named
 from leadline.data.target import Target
 from leadline.flags import RESERVED, shell_words
-from leadline.likelihoods import likelihood_for
+from leadline.likelihoods import LIKELIHOODS, likelihood_for
+from leadline.likelihoods import choices as likelihood_choices
 from leadline.models import MODELS, choices
 from leadline.settings import Settings
 
@@ -31,20 +32,19 @@ def command(config: dict[str, Any]) -> str:
     """The shell command that repeats a run; empty where its data or model cannot be named in a shell."""
     recipe, model = config["data"]["recipe"], config["model"]
     settings, (family, usual) = config["settings"], _family(config)
-    if (
-        recipe is None
-        or model["config"] is None
-        or not usual
-        or "given" in (settings["optimizer"], settings["schedule"])
-    ):
+    if recipe is None or model["config"] is None or "given" in (settings["optimizer"], settings["schedule"]):
+        return ""
+    if not usual and not _nameable(config):
         return ""
     options = dict(recipe["options"])
     words = ["leadline train", shlex.quote(str(options.pop("path", recipe["source"])))]
     chosen = _chosen(model)
-    taken = set(Settings().config) | set(choices(MODELS[model["name"]])) | RESERVED
+    options_of_families = {option for family in LIKELIHOODS.values() for option in likelihood_choices(family)}
+    taken = set(Settings().config) | set(choices(MODELS[model["name"]])) | options_of_families | RESERVED
     words += [shell_words(name, value, taken) for name, value in _unusual(recipe["source"], options).items()]
     words += [f"--model {model['name']}", *(shell_words(name, value) for name, value in chosen.items())]
     words += [f"--likelihood {family}"] if family else []
+    words += [shell_words(name, value) for name, value in _unusual_family(config).items()]
     words += [shell_words(name, value) for name, value in changed_settings(config).items()]
     return " ".join(word for word in words if word)
 
@@ -87,6 +87,22 @@ def _family(config: dict[str, Any]) -> tuple[str, bool]:
     default = likelihood_for(target)
     name = "" if made["name"] == type(default).__name__ else made["name"]
     return name, likelihood_for(target, name or None).config == made["config"]
+
+
+def _unusual_family(config: dict[str, Any]) -> dict[str, Any]:
+    """The likelihood's options that differ from those that its target would pick."""
+    made = config["likelihood"]
+    return {
+        name: made["config"][name]
+        for name, parameter in likelihood_choices(LIKELIHOODS[made["name"]]).items()
+        if made["config"][name] != _plain(parameter.default)
+    }
+
+
+def _nameable(config: dict[str, Any]) -> bool:
+    """Whether its name and the options that a user chooses say all of the likelihood."""
+    target, made = Target.from_config(config["data"]["target"]), config["likelihood"]
+    return likelihood_for(target, made["name"], **_unusual_family(config)).config == made["config"]
 
 
 def _chosen(model: dict[str, Any]) -> dict[str, Any]:

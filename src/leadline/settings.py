@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import numbers
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
 
@@ -29,63 +30,46 @@ class Settings:
     weight_decay: float = 0.01
     """pull of the weights towards 0, at least 0"""
     momentum: float = 0.9
-    """of sgd, nesterov and rmsprop, in [0, 1)"""
+    """of sgd, nesterov and rmsprop, from 0 to below 1"""
     schedule: str = "cosine"
     """of the learning rate after warm-up: constant, cosine, linear, step"""
     warmup: float = 0.05
-    """part of the run in which the learning rate rises, in [0, 1)"""
+    """part of the run in which the learning rate rises, from 0 to below 1"""
     clip: float | None = None
     """largest norm of the gradient, above 0; None leaves it alone"""
     accumulate: int = 1
     """micro-batches a step, at least 1: the same gradient in less memory"""
     patience: int | None = None
-    """epochs without improvement before the run stops; None never stops early"""
+    """epochs without improvement before the run stops, at least 1; None never stops early"""
     validate_every: int = 1
     """epochs between validations, at least 1"""
     seed: int = 0
-    """of first weights, order and noise"""
+    """of first weights, order and noise, at least 0"""
     precision: str = "auto"
     """float32, float64, tf32 (matrix products in 10 bits), bf16 (mixed), or auto: float32 on a CPU; on a GPU bf16 for
     models above a million weights, else tf32"""
     device: str = "auto"
     """cpu, cuda, mps, or auto"""
     threads: int | None = None
-    """CPU threads; None measures which count is faster"""
+    """CPU threads, at least 1; None measures which count is faster"""
     compile: str = "auto"
     """on, off, or auto: compile when the time saved in this run exceeds the time of compiling"""
 
     def __post_init__(self):
-        at_least_one = ("epochs", "batch", "accumulate", "validate_every")
-        for name in (*at_least_one, "patience", "threads"):
-            value = getattr(self, name)
-            if value is None and name not in at_least_one:
-                continue
-            if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-                raise UserError(f"{name} must be a whole number of at least 1", got=f"{name}={value!r}", do="Raise it")
-        if not isinstance(self.seed, int) or isinstance(self.seed, bool) or not 0 <= self.seed < 2**63:
-            raise UserError(
-                "seed must be a whole number from 0 to 2^63 - 1", got=f"seed={self.seed!r}", do="Pass one such as 0"
-            )
-        for name, low, high in (("warmup", 0, 1), ("momentum", 0, 1), ("weight_decay", 0, math.inf)):
-            value = getattr(self, name)
-            if not (isinstance(value, (int, float)) and low <= value < high):
-                raise UserError(
-                    f"{name} must be at least {low}" + (f" and below {high}" if high < math.inf else ""),
-                    got=f"{name}={value!r}",
-                    do="Choose a value in that range",
-                )
-        for name in ("lr", "clip"):
-            value = getattr(self, name)
-            if not (value is None and name == "clip") and not (
-                isinstance(value, (int, float)) and 0 < value < math.inf
-            ):
-                raise UserError(f"{name} must be above 0", got=f"{name}={value!r}", do="A usual value is 0.003")
+        usual = {field.name: field.default for field in fields(self)}
+        for name, (first, last) in WHOLE.items():
+            if not (getattr(self, name) is None and usual[name] is None):
+                object.__setattr__(self, name, whole(name, getattr(self, name), first, last, usual[name]))
+        for name, (least, below) in REAL.items():
+            if not (getattr(self, name) is None and usual[name] is None):
+                value = real(name, getattr(self, name), least, below, above=name in ABOVE, usual=usual[name])
+                object.__setattr__(self, name, value)
         for name, legal in CHOICES.items():
             value = getattr(self, name)
             if value not in legal:
                 raise UnknownName(
                     f"{name} must be a known word",
-                    got=f"{name}={value!r}",
+                    got=given(name, value),
                     do=suggest(str(value), [word for word in legal if word != "given"]),
                 )
 
@@ -106,9 +90,107 @@ class Settings:
         return asdict(self)
 
 
+#: least value of each whole number, and the largest where there is one
+WHOLE: dict[str, tuple[int, int | None]] = {
+    **dict.fromkeys(("epochs", "batch", "accumulate", "validate_every", "patience", "threads"), (1, None)),
+    "seed": (0, 2**63 - 1),
+}
+#: least value of each other number, and what it must stay below; those in ABOVE must be more than their least
+REAL: dict[str, tuple[float, float]] = {
+    **dict.fromkeys(("warmup", "momentum"), (0, 1)),
+    **dict.fromkeys(("weight_decay", "lr", "clip"), (0, math.inf)),
+}
+ABOVE = ("lr", "clip")
+
 CHOICES: dict[str, tuple[str, ...]] = {
     "optimizer": ("sgd", "nesterov", "adam", "adamw", "rmsprop", "adagrad", "nadam", "radam", "lbfgs", "given"),
     "schedule": ("constant", "cosine", "linear", "step", "given"),
     "precision": ("auto", "float32", "float64", "tf32", "bf16"),
     "compile": ("auto", "on", "off"),
 }
+
+
+def whole(name: str, value: Any, least: int | None = 1, most: int | None = None, usual: Any = None) -> int:
+    """`value` as a whole number in its range, or the message that it is not one.
+
+    Args:
+        name: of the argument.
+        least, most: the range; None is no end.
+        usual: a value to propose.
+
+    >>> whole("epochs", "3")  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    leadline.errors.UserError: epochs must be a whole number of at least 1. Got epochs='3' (text). Write epochs=3...
+    """
+    fits = isinstance(value, numbers.Integral) and not isinstance(value, bool)
+    if fits and (least is None or least <= value) and (most is None or value <= most):
+        return int(value)
+    if least is None:
+        limit = "" if most is None else f" of at most {_power(most)}"
+    else:
+        limit = f" of at least {least}" if most is None else f" from {least} to {_power(most)}"
+    low = fits and least is not None and value < least
+    do = f"Pass {least} or more" if low else _proposal(name, value, int, -math.inf if least is None else least, usual)
+    raise UserError(f"{name} must be a whole number{limit}", got=given(name, value), do=do)
+
+
+def real(
+    name: str, value: Any, least: float = -math.inf, below: float = math.inf, *, above: bool = False, usual: Any = None
+) -> float:
+    """`value` as a finite number in its range, or the message that it is not one.
+
+    Args:
+        name: of the argument.
+        least, below: the range, from `least` to just below `below`.
+        above: `least` itself is outside too.
+        usual: a value to propose.
+
+    >>> real("lr", "a", 0, above=True, usual=0.003)
+    Traceback (most recent call last):
+    leadline.errors.UserError: lr must be a number above 0. Got lr='a' (text). A usual value is lr=0.003.
+    """
+    fits = isinstance(value, numbers.Real) and not isinstance(value, bool)
+    if fits and math.isfinite(value) and least <= value < below and not (above and value == least):
+        return value if isinstance(value, (int, float)) else float(value)
+    limits = [f"above {least:g}" if above else f"of at least {least:g}"] if least > -math.inf else []
+    limits += [f"below {below:g}"] if below < math.inf else []
+    legal = " ".join(["a" if limits else "a finite", "number", " and ".join(limits)]).strip()
+    raise UserError(f"{name} must be {legal}", got=given(name, value), do=_proposal(name, value, float, least, usual))
+
+
+def given(name: str, value: Any) -> str:
+    """An argument as a message quotes it, with what it is where that is the trouble.
+
+    >>> given("epochs", "3"), given("epochs", True), given("epochs", [3]), given("lr", -1.0)
+    ("epochs='3' (text)", 'epochs=True (a truth value)', 'epochs=[3] (a list)', 'lr=-1.0')
+    """
+    names = {str: "text", bool: "a truth value", list: "a list", tuple: "a tuple", dict: "a dictionary"}
+    if value is None or (isinstance(value, numbers.Number) and not isinstance(value, bool)):
+        return f"{name}={value!r}" if isinstance(value, (int, float, type(None))) else f"{name}={value}"
+    text = repr(value)
+    kind = type(value)
+    what = names.get(kind, f"{'an' if kind.__name__[:1].lower() in 'aeiou' else 'a'} {kind.__name__}")
+    return f"{name}={text} ({what})" if len(text) <= 60 and "\n" not in text else f"{name} as {what}"
+
+
+def _proposal(name: str, value: Any, kind: type, least: float, usual: Any) -> str:
+    """What to write instead: the number that was meant, where one can be told."""
+    if isinstance(value, str):
+        try:
+            meant = kind(value)
+        except ValueError:
+            meant = None
+        if meant is not None and math.isfinite(meant) and meant >= least:
+            return f"Write {name}={value.strip()}, without quotes"
+    elif kind is int and isinstance(value, numbers.Real) and not isinstance(value, bool) and math.isfinite(value):
+        meant = round(max(float(value), least))
+        if meant != value and abs(meant) <= 2**53:
+            return f"Round it: {name}={meant}"
+    if usual is not None:
+        return f"A usual value is {name}={usual}"
+    return "Leave it out, or write a number in that range" if least > -math.inf else "Leave it out, or write a number"
+
+
+def _power(most: int) -> str:
+    """A limit as it is best known: 2^63 - 1."""
+    return f"2^{(most + 1).bit_length() - 1} - 1" if most > 10**6 and most & (most + 1) == 0 else str(most)

@@ -55,7 +55,7 @@ def fit(
         optimizer: a name, or a torch optimizer over the model's parameters.
         schedule: a name, a torch scheduler of that optimizer, or a function from the step to a factor.
         folder: where to keep record, checkpoints and report; None keeps the run in memory.
-        progress: "auto", "live", "log" or "off".
+        progress: "auto", "live", "log", "running" (without a last word) or "off".
         with_report: write report.html at the end, where there is a folder.
         listeners: called with every event of the loop.
         findings: what `doctor.before` said, where it was asked already.
@@ -78,6 +78,7 @@ def fit(
     for name, value in (("optimizer", optimizer), ("schedule", schedule)):
         if value is not None:
             given[name] = value if isinstance(value, str) else "given"
+            _check_object(name, value)
     asked = Settings.make(**given)
     if folder is not None:
         Record.check_free(folder)
@@ -231,6 +232,21 @@ def replay(
         {name: p.detach().clone() for name, p in named},
         batch,
     )
+
+
+_OBJECTS: dict[str, tuple[tuple[type, ...], str]] = {
+    "optimizer": ((torch.optim.Optimizer,), "adamw"),
+    "schedule": ((torch.optim.lr_scheduler.LRScheduler, Callable), "cosine"),  # type: ignore[dict-item]
+}
+
+
+def _check_object(name: str, value: Any) -> None:
+    kinds, usual = _OBJECTS[name]
+    if not isinstance(value, (str, *kinds)):
+        must = "a torch optimizer" if name == "optimizer" else "a torch scheduler, or a function of the step"
+        raise UserError(
+            f"{name} must be a name, or {must}", got=f"{name}={value!r}", do=f"Pass {name}={usual!r}, or leave it out"
+        )
 
 
 def refuse(findings: Sequence[Finding]) -> None:

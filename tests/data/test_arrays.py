@@ -142,7 +142,7 @@ def spoiled(values, value):
         ([[1], [1, 2], [3]], Y[:3], {}, "rows of equal length"),
         (5, Y, {}, "one row per example"),
         (np.zeros((60, 0)), Y, {}, "x must have a column"),
-        (X, Y, {"names": ("a",)}, "1 names for x"),
+        (X, Y, {"names": ("a",)}, "1 name for x"),
         (X, Y, {"weight": -np.ones(60)}, "weight must be at least 0.*-1 in row 0"),
         (X, Y, {"weight": np.ones(3)}, "one value for each row"),
         (X, Y, {"time": ["a"] * 60}, "time must be numbers or dates"),

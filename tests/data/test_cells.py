@@ -87,6 +87,35 @@ def test_text_from_a_list_and_from_polars_agree():
         assert text.floats() is None
 
 
+def test_long_whole_numbers_stay_exact_and_group_apart():
+    long = [2**53 + 1, 2**53 + 2, None]
+    frames = (pl.DataFrame({"n": long}), pd.DataFrame({"n": pd.array(long, dtype="Int64")}), {"n": long})
+    for rows in (*frames, [{"n": value} for value in long]):
+        assert listed(table_of(rows)) == {"n": ["9007199254740993", "9007199254740994", None]}
+    for values in (np.array(long[:2]), torch.tensor(long[:2])):
+        assert cells_of(values, "n")[0] == "9007199254740993"
+    assert cells_of([2**53, 1], "n").tolist() == [2.0**53, 1.0]
+    assert [cells_of([2**60 + 1, "a"], "m")[i] for i in range(2)] == [str(2**60 + 1), "a"]
+
+
+def test_decimal_commas_from_a_list_and_from_polars_agree():
+    words = [" 1,5", "2", "NA", None, "-3,25e2", ",5", "inf"]
+    for text in (Text(words), Text(pl.Series(words))):
+        assert np.array_equal(text.floats(comma=True), [1.5, 2, np.nan, np.nan, -325, 0.5, np.inf], equal_nan=True)
+    for odd in ("1.5", "1,2,3", ",", "1 234,5", "1.234,5"):
+        assert Text([odd]).floats(comma=True) is None and Text(pl.Series([odd])).floats(comma=True) is None
+
+
+def test_words_are_counted_and_split_alike_from_a_list_and_from_polars():
+    words = [" 12 kg", None, "x1", "7"]
+    for text in (Text(words), Text(pl.Series(words))):
+        assert text.count("[0-9]") == 2 and text.count("$") == 1
+        heads, tails, others = text.split("[0-9]+")
+        assert [heads[i] for i in range(4)] == ["12", None, None, "7"]
+        assert [tails[i] for i in range(4)] == [" kg", None, None, ""] and sorted(others) == ["", "x1"]
+        assert text.first(("12 kg", "")) == "x1"
+
+
 def test_keeping_rows_keeps_their_numbers():
     table = Table({"a": Text(["x", "y", "z"]), "b": np.arange(3.0)}, np.array([2, 3, 5]), "line")
     kept = table.keep(np.array([True, False, True]))

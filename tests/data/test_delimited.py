@@ -81,6 +81,22 @@ def test_gzip(read):
         read(gzip.compress(b"a,b\n1,2\n" * 1000)[:40], "file.csv.gz")
 
 
+def test_blank_lines_cost_neither_rows_nor_speed(read, monkeypatch):
+    content = "a,b\n\n1,2\n\n\n3,4\n5,6\n\n"
+    slow = []
+    monkeypatch.setattr(delimited, "_careful", lambda *_: slow.append(1))
+    table, cells = read(content)
+    assert cells == {"a": ["1", "3", "5"], "b": ["2", "4", "6"]} and table.numbers.tolist() == [3, 6, 7] and not slow
+
+
+def test_decimal_commas_do_not_separate(read):
+    assert read("x\n4,5\n3,25\n")[1] == {"x": ["4,5", "3,25"]}
+    table, cells = read("4,5;0,25\n1,5;2\n")
+    assert table.nameless and cells == {"column_1": ["4,5", "1,5"], "column_2": ["0,25", "2"]}
+    with pytest.raises(DataError, match="must have 1 field, like the first"):
+        read("x\na,b\n")
+
+
 def test_ragged_lines_are_named_or_refused(read):
     content = "a,b\n1,2\n3\n4,5,6\n7,8\n"
     with pytest.raises(DataError, match=r"2 fields.*1 on line 3, 3 on line 4.*bad_rows"):

@@ -3,11 +3,12 @@
 import inspect
 import json
 import math
+import re
 
 import pytest
 import torch
 
-from leadline.data import chance, curves, labels, measurements, plane
+from leadline.data import SOURCES, chance, curves, labels, measurements, plane
 from leadline.data.data import Data
 from leadline.data.inputs import Identity
 from leadline.errors import UserError
@@ -150,8 +151,17 @@ def test_every_generator_states_its_law(name):
 
 
 def test_a_setting_may_be_named_only_as_it_is_spelled():
-    with pytest.raises(TypeError, match="nois"):
+    with pytest.raises(UserError, match="an option of sine must be one of its arguments. Got nois. Did you mean noise"):
         curves.sine(nois=0.1)
+    with pytest.raises(UserError, match="sine takes its options by name. Got 1 without a name"):
+        curves.sine(0.1)
+
+
+@pytest.mark.parametrize("name", SOURCES)
+def test_every_option_of_every_source_says_what_it_means(name):
+    told = inspect.getdoc(SOURCES[name])
+    for option in inspect.signature(SOURCES[name]).parameters:
+        assert re.search(rf"^ +(\w+, )*{option}(, \w+)*: \w", told, re.M), option
 
 
 def test_the_signature_says_that_data_come_back():

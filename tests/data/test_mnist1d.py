@@ -138,7 +138,7 @@ def test_the_callers_random_state_is_left_alone():
         ({"num": 10, "test": 0.97}, "a row must be left to train on"),
         ({"label_noise": 1.5}, "label_noise must be a fraction"),
         ({"iid_noise": -1.0}, "iid_noise must not be negative"),
-        ({"correlated_noise": float("nan")}, "correlated_noise must not be negative"),
+        ({"correlated_noise": float("nan")}, "correlated_noise must be a finite number"),
         ({"min_padding": 9, "max_padding": 5}, "min_padding=9, max_padding=5"),
         ({"length": 1}, "length must be at least 2"),
         ({"max_translation": 0}, "max_translation must be at least 1"),

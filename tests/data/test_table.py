@@ -246,3 +246,26 @@ def test_paths_that_are_no_table(write, tmp_path):
         table(tmp_path, target="price")
     with pytest.raises(DataError, match=r"must end in \.csv"):
         table(path.rename(tmp_path / "cars.xlsx"), target="price")
+
+
+def test_long_numbers_keep_groups_apart(tmp_path):
+    count = 60
+    frame = pl.DataFrame(
+        {"patient": [2**53 + i // 3 for i in range(count)], "a": range(count), "y": [i * 0.5 for i in range(count)]}
+    )
+    frame.write_parquet(tmp_path / "f.parquet")
+    frame.write_csv(tmp_path / "f.csv")
+    packed, text = (table(tmp_path / f"f.{ending}", target="y", group="patient") for ending in ("parquet", "csv"))
+    assert packed.fingerprint == text.fingerprint
+
+
+def test_a_comma_table_reads_every_column_with_the_comma(write):
+    data = table(write(lines("a;b;y", lambda i: f"{i % 9 + 1},{i + 100};0,{i};{i}", 60)), target="y")
+    assert data.train.x[:, 0].max() < 10
+    data = table(write(lines("a;b;y", lambda i: f"{i % 9 + 1},{i + 100};{i};{i}", 60)), target="y")
+    assert data.train.x[:, 0].min() > 1000
+
+
+def test_a_missing_value_of_a_huge_number_has_a_median_and_no_date(write):
+    data = table(write(lines("a,y", lambda i: f"{'' if i % 5 == 0 else 10**17 + i},{i * 0.5}", 40)), target="y")
+    assert "missing filled with the median 1e+17" in str(data.account)

@@ -1,3 +1,6 @@
+import math
+
+import pytest
 import torch
 
 from leadline.data.data import Data, Split
@@ -63,6 +66,46 @@ def test_underfitting_tells_a_falling_loss_from_a_flat_one():
     (flat,) = verdict(data, outputs, records([0.9, 0.7] + [0.693] * 8))
     assert falling.code == flat.code == "underfitting"
     assert "more epochs" in falling.remedy and "more epochs" not in flat.remedy
+
+
+def with_rates(losses, rates):
+    return [{**record, "lr": rate} for record, rate in zip(records(losses), rates, strict=True)]
+
+
+def test_a_loss_that_stands_still_because_the_schedule_ended_is_not_called_flat():
+    data, outputs = binary({"train": 0.5, "val": 0.5, "test": 0.5}, confidence=0.51)
+    cosine = [0.5 * (1 + math.cos(math.pi * k / 19)) for k in range(20)]
+    losses = [0.75 - 0.0005 * sum(cosine[: k + 1]) for k in range(20)]  # the loss falls as fast as it is let
+    assert losses[15] - losses[19] < 0.1 * (losses[0] - losses[19])
+    (ended,) = verdict(data, outputs, with_rates(losses, cosine))
+    assert "flat" not in ended.evidence and "the schedule ended before the loss had gone flat" in ended.remedy
+    (flat,) = verdict(data, outputs, with_rates([0.9, 0.7] + [0.693] * 18, cosine))
+    assert "the loss has gone flat in the last " in flat.evidence and "the last 4 epochs" not in flat.evidence
+    (constant,) = verdict(data, outputs, with_rates([0.9, 0.7] + [0.693] * 18, [1.0] * 20))
+    assert "the loss has gone flat in the last 4 epochs of 20" in constant.evidence
+
+
+@pytest.mark.parametrize("epochs", [0, 1, 4])
+def test_of_a_few_epochs_nothing_is_said(epochs):
+    data, outputs = binary({"train": 0.5, "val": 0.5, "test": 0.5}, confidence=0.51)
+    (finding,) = verdict(data, outputs, records([0.7] * epochs))
+    assert "flat" not in finding.evidence and "fall" not in finding.evidence and "more epochs" in finding.remedy
+
+
+@pytest.mark.parametrize(
+    ("share", "confidence", "words"),
+    [(0.4, 0.6, "is worse than"), (0.5, 0.5, "is no better than"), (0.515, 0.51, "barely beats")],
+)
+def test_a_model_worse_than_the_guess_is_called_worse(share, confidence, words):
+    (finding,) = verdict(*binary({"train": share, "val": share, "test": share}, confidence=confidence))
+    assert finding.what == f"the model {words} a constant guess even on the rows it trained on"
+
+
+def test_on_rows_held_out_too():
+    found = {f.code: f.what for f in verdict(*binary({"train": 1.0, "val": 0.4, "test": 0.4}))}
+    assert found["no-better-than-constant"] == "on val the model is worse than a constant guess"
+    found = {f.code: f.what for f in verdict(*binary({"train": 1.0, "val": 0.5, "test": 0.5}))}
+    assert found["no-better-than-constant"] == "on val the model is no better than a constant guess"
 
 
 def test_learning_by_heart_is_no_better_than_guessing():

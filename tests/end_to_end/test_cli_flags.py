@@ -1,6 +1,8 @@
 """The verbs and flags there are. Adding one is a decision: it changes this file."""
 
 import inspect
+import re
+from pathlib import Path
 
 import pytest
 
@@ -9,6 +11,7 @@ from leadline.cli.flag import Flag, Kind, argument_docs, flags_of, kind_of
 from leadline.cli.line import first_word, parse, peek
 from leadline.data import SOURCES
 from leadline.errors import UserError
+from leadline.layers.activation import ACTIVATIONS
 from leadline.models import MODELS
 
 SETTINGS = (
@@ -20,7 +23,8 @@ TABLE = (
     "--bad-rows --categories --drop --group --kind --missing --split-seed --target --test --test-path --time --val "
     "--weight"
 )
-RUN = "--model --likelihood --folder --report"
+FAMILIES = "--variance --sigma --label-smoothing"
+RUN = f"--model --likelihood {FAMILIES} --folder --report"
 FROZEN = {
     "train": f"{RUN} {MLP} {SETTINGS}",
     "train cars.csv": f"{RUN} {MLP} {SETTINGS} {TABLE}",
@@ -28,8 +32,10 @@ FROZEN = {
     "resume": "--report",
     "evaluate": "--split --data",
     "predict": "--output --interval",
-    "doctor": f"--model --likelihood {MLP}",
-    "doctor cars.csv": f"--model --likelihood {MLP} {TABLE}",
+    "train xor --likelihood Normal": f"--model --likelihood --variance --sigma --folder --report {MLP} {SETTINGS} "
+    "--num --noise --data-seed --val --test",
+    "doctor": f"--model --likelihood {FAMILIES} {MLP}",
+    "doctor cars.csv": f"--model --likelihood {FAMILIES} {MLP} {TABLE}",
     "show": "",
     "show model": f"--dim-input --dim-output --data {MLP}",
     "show model MLP --data cars.csv": f"--dim-input --dim-output --data {MLP} {TABLE}",
@@ -166,6 +172,44 @@ def test_arguments_are_read_from_a_docstring():
     assert argument_docs("Args:\n    a: one.\n\n>>> b: two") == {"a": "one"}
 
 
+@pytest.mark.parametrize("source", ["cars.csv", *SOURCES])
+@pytest.mark.parametrize("model", MODELS)
+def test_every_flag_of_train_says_what_it_means_and_what_its_default_is(source, model, capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "100")
+    assert main(["train", source, "--model", model, "--help"]) == 0
+    page = capsys.readouterr().out
+    entries = re.split(r"\n(?=  --)", page.partition("\nwhat is trained:")[2])[1:]
+    for entry in entries:
+        flag, told = re.match(r"(?s)\s*--(?:\[no-])?([\w-]+)(?: [A-Z]+(?: …)?)?\s+(.*)", entry).groups()
+        told = " ".join(told.split("\n\n")[0].split())
+        if flag not in ("json", "help"):
+            assert "default" in told or flag == "target", entry
+            assert len(re.sub(r"\(default.*", "", told).strip()) > 5, entry
+        assert "leadline." not in told.replace("report.html", ""), entry
+        assert not re.search(r"\(\d+\)|eq\.|<=|\[0, 1\)", told), entry
+
+
+def test_names_are_listed_where_python_has_a_constant(capsys):
+    assert main(["train", "moons", "--help"]) == 0
+    page = " ".join(capsys.readouterr().out.split())
+    assert all(name in page.partition("--activation")[2].partition("--norm")[0] for name in ACTIVATIONS)
+
+
+@pytest.mark.parametrize(
+    ("line", "got"),
+    [
+        ("--num 3 --num 4", "--num twice"),
+        ("--num=3 --num 3", "--num twice"),
+        ("--exact --no-exact", "both --exact and --no-exact"),
+        ("--exact --exact", "--exact twice"),
+    ],
+)
+def test_a_flag_given_twice_is_refused(line, got):
+    flags = [Flag("num", Kind((int,))), Flag("exact", Kind((bool,)))]
+    with pytest.raises(UserError, match=f"must be given once. Got {got}"):
+        parse("verb", line.split(), flags)
+
+
 def test_an_option_of_the_data_never_takes_the_name_of_a_flag(monkeypatch):
     def source(*, folder: str = "", seed: int = 0, norm: str = "", own: int = 1):
         """Options that a verb, a setting and a model have too."""
@@ -173,3 +217,18 @@ def test_an_option_of_the_data_never_takes_the_name_of_a_flag(monkeypatch):
     monkeypatch.setitem(SOURCES, "colliding", source)
     found = [name for name in flags_after("train colliding") if name.startswith("--data-") or name == "--own"]
     assert found == ["--data-folder", "--data-seed", "--data-norm", "--own"]
+
+
+def test_the_page_names_only_flags_that_there_are():
+    page = (Path(__file__).parents[2] / "docs" / "cli.md").read_text()
+    named = set(re.findall(r"(?<![\w-])--[a-z][a-z-]+", page))
+    lines = [*FROZEN, "train mnist1d", "train moons", "doctor moons", "show data moons"]
+    there = {"--json", "--help"} | {spelling for line in lines for spelling in spellings_after(line)}
+    assert named - there == set()
+    assert {"--split", "--data", "--interval", "--output", "--likelihood"} <= named
+
+
+def spellings_after(line):
+    verb, *argv = line.split()
+    module = __import__(f"leadline.cli.{verb}", fromlist=["flags"])
+    return [spelling for flag in module.flags(argv) for spelling in flag.spellings]

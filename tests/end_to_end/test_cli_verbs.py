@@ -4,10 +4,14 @@ import csv
 import io
 import json
 import re
+import shlex
 from datetime import datetime
+from pathlib import Path
 
+import polars as pl
 import pytest
 
+import leadline as ll
 from leadline.cli import main
 from leadline.cli.train import fresh_folder
 
@@ -120,6 +124,45 @@ def test_a_folder_that_is_taken_gets_a_number(tmp_path):
     assert fresh_folder("my cars/2", "MLP", now).name == f"{first.name}-2"
 
 
+def test_the_end_is_told_once_and_in_the_right_number(capsys):
+    capsys.readouterr()
+    words = ["train", "moons", "--num", "60", "--epochs", "1", "--threads", "1", "--no-report", "--folder", "r"]
+    assert main(words) == 0
+    told = capsys.readouterr()
+    assert (told.out + told.err).count("finished after 1 epoch,") == 1
+    assert "1 epochs" not in told.out + told.err
+    assert "finished after 1 epoch\n" in text(capsys, "show", "run", "r")
+    assert main(["resume", "r"]) == 0
+    told = capsys.readouterr()
+    assert (told.out + told.err).count("finished after") == 1
+
+
+def test_options_of_a_likelihood_are_flags(capsys):
+    answer(capsys, "train", "sine", "--variance", "input", "--sigma", 0.5, "--folder", "r", *QUICK)
+    config = answer(capsys, "show", "run", "r")["config"]
+    assert config["likelihood"]["config"]["variance"] == "input" and config["likelihood"]["config"]["sigma"] == 0.5
+    assert config["model"]["config"]["dim_output"] == 2
+    assert answer(capsys, "resume", "r", "--no-report")["reason"] == "finished"
+    answer(capsys, "train", "xor", "--label-smoothing", 0, "--folder", "plain", *QUICK)
+    assert answer(capsys, "show", "run", "plain")["config"]["likelihood"]["config"] == {"label_smoothing": 0}
+    answer(capsys, "train", "xor", "--folder", "usual", *QUICK)
+    assert answer(capsys, "show", "run", "usual")["config"]["likelihood"]["config"] == {"label_smoothing": 0.1}
+
+
+def test_of_a_wide_table_the_first_columns_are_told_and_a_command_lists_all(place, capsys, tmp_path):
+    rows = [",".join(str((i * j) % 17 + 0.5 * j) for j in range(1, 41)) for i in range(30)]
+    header = ",".join(["row id", *(f"c{j}" for j in range(2, 40)), "y"])
+    (tmp_path / "a wide.csv").write_text("\n".join([header, *rows]))
+    for verb in (("doctor",), ("train", "--folder", "wide", *QUICK)):
+        told = text(capsys, verb[0], "a wide.csv", "--target", "y", "--drop", "c9", *verb[1:])
+        assert "\n  c12: number\n  and 28 more, 1 of them left out\n" in told and "c14: number" not in told
+        command = next(line for line in told.splitlines() if line.startswith("  leadline show data"))
+        assert command == "  leadline show data 'a wide.csv' --target y --drop c9"
+        everything = text(capsys, *shlex.split(command)[1:])
+        assert all(f"\n  c{j}: " in everything for j in range(2, 40))
+    assert "to list all" not in text(capsys, "doctor", place / "cars.csv", "--target", "price")
+
+
 # ── resume, evaluate, predict ──
 
 
@@ -180,6 +223,101 @@ def test_predict_into_a_file(place, capsys, tmp_path):
     again = tmp_path / "again.csv"
     answer(capsys, "predict", place / "price", out, "--output", again)
     assert list(rows_of(again.read_text())[0])[-3:] == ["predicted_", "low_", "high_"]
+
+
+BIG = 2**53 + 1
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_long_numbers_come_back_digit_for_digit(ending, capsys, tmp_path):
+    count = 40
+    frame = pl.DataFrame(
+        {
+            "account": [BIG + 2 * i for i in range(count)],
+            "huge": pl.Series([2**64 - 1 - i for i in range(count)], dtype=pl.UInt64),
+            "gappy": [None if i % 5 == 0 else -BIG - 2 * i for i in range(count)],
+            "size": [i % 7 for i in range(count)],
+            "price": [i % 7 + 0.5 * (i % 2) for i in range(count)],
+        }
+    )
+    getattr(frame, f"write_{ending}")(tmp_path / f"long.{ending}")
+    answer(capsys, "train", f"long.{ending}", "--target", "price", "--folder", "r", *QUICK)
+    answer(capsys, "predict", "r", f"long.{ending}", "--output", "out.csv")
+    rows = rows_of(Path("out.csv").read_text())
+    for name in ("account", "huge", "gappy", "size"):
+        assert [row[name] for row in rows] == ["" if v is None else str(v) for v in frame[name]]
+
+
+def decimal(value):
+    return f"{value}".replace(".", ",")
+
+
+@pytest.fixture(scope="module")
+def commas(tmp_path_factory):
+    """A run on a table with decimal commas, one of whose columns happens to hold whole numbers alone."""
+    place = tmp_path_factory.mktemp("commas")
+    lines = [f"{i % 7};{decimal(i % 11 + 0.25)};{decimal(i % 7 + i % 11 + 0.5)}" for i in range(60)]
+    (place / "train.csv").write_text("\n".join(["whole;part;y", *lines]))
+    words = ["--target", "y", "--folder", str(place / "run"), *QUICK]
+    assert main(["train", str(place / "train.csv"), *words]) == 0
+    return place
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        "whole;part\n4,5;3,25\n1;0,5\n",
+        "part;whole\n3,25;4,5\n0,5;1\n",
+        'whole,part\n"4,5","3,25"\n1,"0,5"\n',
+        "whole,part\n4.5,3.25\n1,0.5\n",
+        "whole;part\n4.5;3,25\n1;0,5\n",
+    ],
+)
+def test_rows_are_read_by_the_conventions_of_training(rows, commas, capsys, tmp_path):
+    (tmp_path / "rows.csv").write_text(rows)
+    (tmp_path / "point.csv").write_text("whole,part\n4.5,3.25\n1,0.5\n")
+    given = rows_of(text(capsys, "predict", commas / "run", "rows.csv"))
+    data = ll.load(commas / "run")
+    wanted = data.predict([{"whole": 4.5, "part": 3.25}, {"whole": 1, "part": 0.5}]).mean.tolist()
+    assert [float(row["predicted"]) for row in given] == pytest.approx(wanted, rel=1e-5)
+
+
+def test_an_ambiguous_comma_is_decimal_where_the_table_says_so(commas, capsys, tmp_path):
+    (tmp_path / "rows.csv").write_text("whole;part\n1,234;0,5\n")
+    (row,) = rows_of(text(capsys, "predict", commas / "run", "rows.csv"))
+    wanted = ll.load(commas / "run").predict([{"whole": 1.234, "part": 0.5}]).mean.item()
+    assert float(row["predicted"]) == pytest.approx(wanted, rel=1e-5)
+    (tmp_path / "known.csv").write_text("whole;part;y\n1;0,5;1,234\n2;0,5;2,345\n")
+    assert answer(capsys, "evaluate", commas / "run", "--data", "known.csv")["metrics"]["mae"] < 100
+
+
+@pytest.mark.parametrize("rows", ["x1;x2\n0,5;0,25\n", "0,5;0,25\n0,5;0,25\n"])
+def test_plain_numbers_may_have_decimal_commas(rows, place, capsys, tmp_path):
+    (tmp_path / "rows.csv").write_text(rows)
+    (tmp_path / "point.csv").write_text("x1,x2\n0.5,0.25\n")
+    given = rows_of(text(capsys, "predict", place / "moons", "rows.csv"))
+    wanted = rows_of(text(capsys, "predict", place / "moons", "point.csv"))
+    assert given[0]["p(upper)"] == wanted[0]["p(upper)"]
+
+
+def test_one_column_with_decimal_commas(capsys, tmp_path):
+    lines = [f"{decimal(i % 11 + 0.25)};{decimal(i % 11 + 0.5 * (i % 2))}" for i in range(60)]
+    (tmp_path / "train.csv").write_text("\n".join(["x;y", *lines]))
+    answer(capsys, "train", "train.csv", "--target", "y", "--folder", "r", *QUICK)
+    (tmp_path / "rows.csv").write_text("x\n4,5\n3,25\n")
+    assert [row["x"] for row in rows_of(text(capsys, "predict", "r", "rows.csv"))] == ["4,5", "3,25"]
+
+
+def test_the_columns_that_predict_adds_are_those_it_tells_of(place, capsys):
+    assert main(["predict", "--help"]) == 0
+    told = " ".join(capsys.readouterr().out.split())
+    page = " ".join((Path(__file__).parents[2] / "docs" / "cli.md").read_text().split())
+    answer(capsys, "train", "height_weight", "--num", 60, "--folder", "two", *QUICK)
+    Path("age.csv").write_text("age\n5\n")
+    added = answer(capsys, "predict", "two", "age.csv", "--output", "out.csv")["columns"]
+    assert added == ["predicted_1", "predicted_2", "low_1", "low_2", "high_1", "high_2"]
+    for words in (told, page):
+        assert all(f"`{name}`" in words for name in ("predicted", "p(<class>)", "low", "high", *added[:2]))
 
 
 def test_predicting_numbers_of_another_width_is_refused(place, capsys):

@@ -34,8 +34,8 @@ def test_mode_mean_and_deviation():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ((1,), "num_classes must be at least 2"),
-        ((3, 1.0), r"label_smoothing must lie in \[0, 1\)"),
+        ((1,), "num_classes must be a whole number of at least 2"),
+        ((3, 1.0), "label_smoothing must be a number of at least 0 and below 1"),
         ((3, -0.1), "-0.1"),
     ],
 )

@@ -77,7 +77,7 @@ def test_further_axes_are_flattened():
         ({"hidden": (3, 0)}, r"hidden\[1\] must be a whole number"),
         ({"hidden": (2.5,)}, r"hidden\[0\]=2.5"),
         ({"dim_output": True}, "dim_output=True"),
-        ({"p_drop": 1.0}, r"p_drop must lie in \[0, 1\). Got p_drop=1.0"),
+        ({"p_drop": 1.0}, "p_drop must be a number of at least 0 and below 1. Got p_drop=1.0"),
         ({"p_drop": -0.1}, "Got p_drop=-0.1"),
     ],
 )

@@ -5,7 +5,7 @@ Exit code 1 when something of severity error is found, else 0.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from leadline.cli import recipe
@@ -14,6 +14,7 @@ from leadline.cli.line import Line
 from leadline.cli.screen import Screen
 from leadline.cli.words import extra_words
 from leadline.doctor.finding import Finding
+from leadline.errors import UserError
 
 USAGE = "leadline doctor SOURCE [flags]   or   leadline doctor RUN"
 EXAMPLES = (
@@ -29,7 +30,13 @@ def flags(argv: Sequence[str]) -> list[Flag]:
     if what is not None and is_run(what):
         return []
     kind = recipe.model_type(argv)
-    return [*recipe.choice_flags(), *recipe.model_flags(kind), *recipe.data_flags(what, kind)]
+    family = recipe.likelihood_flags(recipe.likelihood_name(argv))
+    return [*recipe.choice_flags(), *recipe.model_flags(kind), *family, *recipe.data_flags(what, kind)]
+
+
+def explain(argv: Sequence[str]) -> Callable[[str], UserError | None]:
+    what = recipe.find_source(argv, ())
+    return (lambda name: None) if what is not None and is_run(what) else recipe.explain(argv)
 
 
 def run(line: Line, screen: Screen) -> int:
@@ -60,5 +67,5 @@ def before(what: str, line: Line, screen: Screen) -> list[Finding]:
     import leadline as ll
 
     made = recipe.make(what, line)
-    screen.say(str(made.data.account))
+    screen.account(*recipe.columns_shown(made.data, what, line.of("data")))
     return ll.doctor.before(made.model, made.data, made.likelihood)

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from leadline.cli.screen import Screen
+from leadline.data.account import counted
 from leadline.doctor.finding import Finding
 from leadline.run import Run
 
@@ -17,7 +18,7 @@ def finish(run: Run, screen: Screen, said: Sequence[Finding] = ()) -> int:
     """Tell how the run ended; `said` are the findings that were shown before it began."""
     folder = shlex.quote(str(run.folder))
     if run.reason == "interrupted":
-        screen.say(f"Interrupted after {len(run.history)} epochs. Nothing is lost; to go on:")
+        screen.say(f"Interrupted after {counted(len(run.history), 'epoch')}. Nothing is lost; to go on:")
         screen.command(f"leadline resume {folder}")
         screen.answer(answer(run, {}))
         return INTERRUPTED
@@ -26,7 +27,8 @@ def finish(run: Run, screen: Screen, said: Sequence[Finding] = ()) -> int:
     screen.say()
     screen.metrics(evaluations)
     screen.say()
-    screen.say(f"{run.reason} after {len(run.history)} epochs, {run.seconds:.1f} s; {_best(run)}")
+    epochs = counted(len(run.history), "epoch")
+    screen.say(f"{run.reason} after {epochs}, {run.seconds:.1f} s; {_best(run)}")
     if run.report:
         screen.say(f"report: {run.report}")
     screen.say("next:")

@@ -41,7 +41,7 @@ def run(line: Line, screen: Screen) -> int:
 
         table = read(path)
         x = inputs_of(table, trained.inputs, math.prod(trained.shape), trained.target.name)
-        y = outcome_of(table, trained.target)
+        y = outcome_of(table, trained.target, trained.inputs)
         name, evaluation = table.source, trained.measure(x.reshape(len(x), *trained.shape), y)
     screen.metrics({name: evaluation})
     screen.answer(

@@ -9,6 +9,7 @@ A flag's words are read by its annotation: a sequence takes several (`--hidden 1
 from __future__ import annotations
 
 import ast
+import importlib
 import inspect
 import itertools
 import re
@@ -84,9 +85,9 @@ class Flag:
     """Args:
     option: the name in Python.
     kind: what its words become.
-    owner: whose option it is: "verb", "setting", "model" or "data".
+    owner: whose option it is: "verb", "setting", "model", "likelihood" or "data".
     help: a few words, shown by --help.
-    default: shown by --help; None shows nothing.
+    default: shown by --help.
     name: the flag as typed; made from `option` where it is not given.
     group: the heading under which --help shows it.
     """
@@ -164,7 +165,7 @@ def flags_of(
     function: Callable[..., Any], owner: str, *, group: str, skip: Iterable[str] = (), taken: Iterable[str] = ()
 ) -> list[Flag]:
     """A flag for each argument of a function or class, with what its docstring says of it."""
-    docs = argument_docs(inspect.getdoc(function) or "")
+    docs = {name: in_plain_words(text) for name, text in argument_docs(inspect.getdoc(function) or "").items()}
     return [
         Flag(
             name,
@@ -178,6 +179,28 @@ def flags_of(
         for name, parameter in _signature(function).parameters.items()
         if name not in skip and parameter.kind not in (parameter.VAR_KEYWORD, parameter.VAR_POSITIONAL)
     ]
+
+
+def in_plain_words(text: str) -> str:
+    """What a docstring says of an argument, for someone who does not read the code.
+
+    A constant of Python that holds the names gives way to the names, numbers of equations are left out, and a range is
+    told in words.
+
+    >>> in_plain_words("a name in leadline.settings.ABOVE; 0 <= p_drop < 1")
+    'lr or clip; from 0 to below 1'
+    >>> in_plain_words('"none" or "all" of them (2)')
+    'none or all of them'
+    """
+    text = re.sub(r"a name in ((?:\w+\.)+)(\w+)", lambda match: _names_in(match[1].rstrip("."), match[2]), text)
+    text = re.sub(r"(?:\w+ of eq\. \d+, )| \(\d+\)", "", text)
+    text = re.sub(r"(\S+) <= \w+ < ([^\s,;.]+)", r"from \1 to below \2", text)
+    return text.replace('"', "")
+
+
+def _names_in(module: str, constant: str) -> str:
+    names = [str(name) for name in getattr(importlib.import_module(module), constant)]
+    return f"{', '.join(names[:-1])} or {names[-1]}" if names[1:] else "".join(names)
 
 
 def _signature(function: Callable[..., Any]) -> inspect.Signature:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import shutil
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -43,9 +43,15 @@ class Line:
         return self.values.get(("verb", option), default)
 
 
-def parse(verb: str, argv: Sequence[str], flags: Sequence[Flag]) -> Line:
-    """The line that `argv` spells."""
-    argv = _checked(verb, argv, flags)
+def parse(
+    verb: str, argv: Sequence[str], flags: Sequence[Flag], explain: Callable[[str], UserError | None] | None = None
+) -> Line:
+    """The line that `argv` spells.
+
+    Args:
+        explain: what is to be said of a flag that the verb does not have here; None where it knows no more of it.
+    """
+    argv = _checked(verb, argv, flags, explain or (lambda name: None))
     parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
     for place, flag in enumerate(flags):
         _add(parser, flag, str(place))
@@ -75,9 +81,12 @@ class _OneWord(argparse.Action):
         setattr(namespace, self.dest, [] if values is None else [values])
 
 
-def _checked(verb: str, argv: Sequence[str], flags: Sequence[Flag]) -> list[str]:
-    """`argv` with every flag known and spelt with dashes; a negative number after a flag is joined to it by `=`."""
+def _checked(
+    verb: str, argv: Sequence[str], flags: Sequence[Flag], explain: Callable[[str], UserError | None]
+) -> list[str]:
+    """`argv` with every flag known, given once, spelt with dashes; a negative number is joined to its flag by `=`."""
     known = {spelling: flag for flag in flags for spelling in flag.spellings}
+    seen: dict[str, str] = {}
     out: list[str] = []
     for place, word in enumerate(argv):
         if word == "--":
@@ -95,9 +104,19 @@ def _checked(verb: str, argv: Sequence[str], flags: Sequence[Flag]) -> list[str]
         if name not in known and name.replace("_", "-") in known:
             name = name.replace("_", "-")
         if name not in known and name not in _BARE:
+            reason = explain(name)
+            if reason is not None:
+                raise reason
             close = suggest(name, [*known, *_BARE])
             do = close if close.startswith("Did") else f"`leadline {verb} --help` shows them"
             raise UnknownName(f"leadline {verb} must be given flags that it has", got=name, do=do)
+        flag = known.get(name)
+        if flag is not None and not flag.kind.many:  # a list may be given in parts
+            if flag.name in seen:
+                before = seen[flag.name]
+                got = f"{name} twice" if before == name else f"both {before} and {name}"
+                raise UserError(f"{flag.name} must be given once", got=got, do="Keep the one that you mean")
+            seen[flag.name] = name
         bare = name in _BARE or known[name].kind.switch
         if sign and bare:
             raise UserError(f"{name} must stand alone", got=word, do=f"Write {name} or leave it out")
@@ -163,12 +182,21 @@ def help_text(usage: str, summary: str, examples: Sequence[str], flags: Sequence
 def _entry(flag: Flag, width: int) -> str:
     """A flag with its help, which begins at a column of its own."""
     head = f"  {_form(flag)}"
-    text = flag.help
-    if flag.default not in (None, "", ()) and not flag.kind.switch:
-        text += f" (default {shown(flag.default)})"
+    text = f"{flag.help} {_default(flag)}"
     lines = textwrap.wrap(text.strip(), width - _HELP_AT) or [""]
     first = [head] if len(head) > _HELP_AT - 2 else [f"{head:{_HELP_AT}}{lines.pop(0)}"]
     return "\n".join([*first, *(" " * _HELP_AT + line for line in lines)]).rstrip()
+
+
+def _default(flag: Flag) -> str:
+    """What holds where the flag is not given."""
+    if flag.name in _BARE:
+        return ""
+    if flag.kind.switch:
+        return f"(default {'on' if flag.default else 'off'})"
+    if flag.default in (None, "", ()):
+        return "(default none)" if flag.kind.optional or flag.kind.many else ""
+    return f"(default {shown(flag.default)})"
 
 
 def _form(flag: Flag) -> str:

@@ -13,6 +13,7 @@ from leadline.cli.flag import Flag
 from leadline.cli.line import Line
 from leadline.cli.screen import Screen
 from leadline.cli.words import extra_words
+from leadline.data.account import counted
 from leadline.names import lookup
 
 USAGE = "leadline list [KIND] [--folder runs]"
@@ -107,9 +108,8 @@ def runs(folder: Path) -> dict[str, str]:
             found[str(path.parent)] = f"cannot be read: {error.got}"
             continue
         ended = config.get("ended") or "not finished"
-        found[str(path.parent)] = (
-            f"{config['model']['name']} on {config['data']['name']}, {ended}, {len(history)} epochs"
-        )
+        what = f"{config['model']['name']} on {config['data']['name']}"
+        found[str(path.parent)] = f"{what}, {ended}, {counted(len(history), 'epoch')}"
     return found
 
 

@@ -1,7 +1,10 @@
 """Predict rows of a file: the rows come back as CSV, with what the model says of each behind them.
 
-Columns that are added: `predicted`; for classes `p(<class>)`, the probability of each; for numbers `low` and `high`,
-the ends of the interval that holds the value with probability --interval.
+Columns that are added, behind those of the file: for classes `predicted`, the likeliest class, and `p(<class>)`, the
+probability of each; for a number `predicted`, its mean, and `low` and `high`, the ends of the interval that holds the
+value with probability --interval; for several numbers `predicted_1`, `predicted_2` …, `low_1` … and `high_1` …. Where
+the file has such a column already, the new one gets a `_` behind its name. Rows are read as those of training were;
+decimal commas and separators are found out.
 """
 
 from __future__ import annotations
@@ -18,6 +21,7 @@ from leadline.cli.flag import Flag, Kind
 from leadline.cli.line import Line
 from leadline.cli.screen import Screen
 from leadline.cli.words import need_run
+from leadline.data.account import counted
 from leadline.errors import DataError, UserError
 
 USAGE = "leadline predict RUN INPUT [--output FILE] [--interval 0.9]"
@@ -59,7 +63,7 @@ def run(line: Line, screen: Screen) -> int:
     writer.writerows(zip(*map(written, table.columns.values()), *added.values(), strict=True))
     if output is not None:
         write(Path(output), text.getvalue())
-        screen.say(f"{len(table)} rows predicted: {output}")
+        screen.say(f"{counted(len(table), 'row')} predicted: {output}")
     else:
         (sys.stderr if screen.as_json else sys.stdout).write(text.getvalue())
     screen.answer({"rows": len(table), "output": output, "columns": names})

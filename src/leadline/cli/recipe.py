@@ -6,8 +6,9 @@ Which flags there are depends on the source and the model, so both are looked up
 from __future__ import annotations
 
 import inspect
-from collections.abc import Sequence
-from dataclasses import dataclass
+import shlex
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,14 +18,16 @@ from leadline.cli.flag import Flag, field_docs, flags_of, kind_of
 from leadline.cli.line import Line, first_word, peek
 from leadline.data import SOURCES, is_path, load, source
 from leadline.data.data import Data
-from leadline.errors import DataError, UserError
-from leadline.flags import RESERVED
-from leadline.likelihoods import LIKELIHOODS, Likelihood, likelihood_for
+from leadline.errors import DataError, UnknownName, UserError
+from leadline.flags import RESERVED, shell_words
+from leadline.likelihoods import FROM_TARGET, LIKELIHOODS, Likelihood, likelihood_for
+from leadline.likelihoods import choices as likelihood_choices
 from leadline.models import FROM_DATA, MODELS, build
 from leadline.names import lookup
 from leadline.settings import Settings
 
 DEFAULT_MODEL = "MLP"
+MOST_COLUMNS = 12  # of which train and doctor tell
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,7 +36,6 @@ class Made:
 
     data: Data
     likelihood: Likelihood
-    likelihood_name: str | None
     model: nn.Module
     settings: dict[str, Any]
 
@@ -43,9 +45,27 @@ def model_type(argv: Sequence[str]) -> type[nn.Module]:
     return lookup(peek(argv, "--model") or DEFAULT_MODEL, MODELS, "model")
 
 
+def likelihood_name(argv: Sequence[str]) -> str | None:
+    """What `--likelihood` names."""
+    return peek(argv, "--likelihood")
+
+
 def model_flags(kind: type[nn.Module]) -> list[Flag]:
     """The options that a user of the model chooses."""
     return flags_of(kind, "model", group=f"model {kind.__name__}", skip=FROM_DATA)
+
+
+def likelihood_flags(name: str | None) -> list[Flag]:
+    """The options that a user of the named likelihood chooses; of all of them where the target is to pick it."""
+    families = LIKELIHOODS.values() if name is None else [lookup(name, LIKELIHOODS, "likelihood")]
+    owners: dict[str, list[str]] = {}
+    found: dict[str, Flag] = {}
+    for family in families:
+        usual = likelihood_choices(family)
+        for flag in flags_of(family, "likelihood", group="", skip=FROM_TARGET):
+            owners.setdefault(flag.option, []).append(family.__name__)
+            found.setdefault(flag.option, replace(flag, default=usual[flag.option].default))
+    return [replace(flag, group=f"likelihood {' or '.join(owners[option])}") for option, flag in found.items()]
 
 
 def setting_flags() -> list[Flag]:
@@ -66,7 +86,8 @@ def data_flags(what: str | None, kind: type[nn.Module]) -> list[Flag]:
     """The options of a source; none where it is not known yet. Those that collide are told apart by `data-`."""
     if what is None:
         return []
-    taken = {flag.option for flag in (*setting_flags(), *model_flags(kind))} | RESERVED
+    others = (*setting_flags(), *model_flags(kind), *likelihood_flags(None))
+    taken = {flag.option for flag in others} | RESERVED
     heading = "data of a table" if is_table(what) else f"data {what}"
     return flags_of(source("table" if is_table(what) else what), "data", group=heading, skip=("path",), taken=taken)
 
@@ -83,8 +104,43 @@ def choice_flags() -> list[Flag]:
 def find_source(argv: Sequence[str], own: Sequence[Flag]) -> str | None:
     """SOURCE, wherever it stands on the line."""
     kind = model_type(argv)
-    known = [*own, *choice_flags(), *model_flags(kind), *setting_flags(), *data_flags("table.csv", kind)]
-    return first_word(argv, known)
+    known = [*own, *choice_flags(), *model_flags(kind), *likelihood_flags(None), *setting_flags()]
+    return first_word(argv, [*known, *data_flags("table.csv", kind)])
+
+
+def explain(argv: Sequence[str]) -> Callable[[str], UserError | None]:
+    """What to say of a flag that another model or likelihood has."""
+    chosen: dict[str, tuple[str, dict[str, list[Flag]]]] = {
+        "model": (model_type(argv).__name__, {name: model_flags(kind) for name, kind in MODELS.items()})
+    }
+    family = likelihood_name(argv)
+    if family is not None:
+        name = lookup(family, LIKELIHOODS, "likelihood").__name__
+        chosen["likelihood"] = (name, {other: likelihood_flags(other) for other in LIKELIHOODS})
+
+    def reason(flag: str) -> UserError | None:
+        for kind, (name, flags) in chosen.items():
+            have = [other for other in flags if flag in (word for own in flags[other] for word in own.spellings)]
+            if have:
+                own = ", ".join(own.name for own in flags[name]) or "no options of its own"
+                return UnknownName(
+                    f"{kind} {name} must be given flags that it has",
+                    got=f"{flag}, which {name} does not have",
+                    do=f"{name} has {own}; {flag} is of --{kind} {' or '.join(have)}",
+                )
+        return None
+
+    return reason
+
+
+def columns_shown(data: Data, what: str, options: dict[str, Any]) -> tuple[str, str]:
+    """The account with the first columns of a wide table, and the command that shows them all, where some are left."""
+    if len(data.account.columns) <= MOST_COLUMNS + 1:
+        return str(data.account), ""
+    taken = {flag.option for flag in data_flags(what, MODELS[DEFAULT_MODEL]) if flag.name.startswith("--data-")}
+    words = [shell_words(option, value, taken) for option, value in options.items()]
+    command = " ".join(["leadline show data", shlex.quote(what), *filter(None, words)])
+    return data.account.told(MOST_COLUMNS), command
 
 
 def need_source(verb: str, what: str | None) -> str:
@@ -126,6 +182,6 @@ def make(what: str, line: Line, data: Data | None = None) -> Made:
     if family is not None:
         lookup(family, LIKELIHOODS, "likelihood")
     data = data or make_data(what, line.of("data"))
-    likelihood = likelihood_for(data.target, family)
+    likelihood = likelihood_for(data.target, family, **line.of("likelihood"))
     model = build(name, data.dim_input, likelihood.dim_output, seed=checked.seed, **line.of("model"))
-    return Made(data, likelihood, family, model, settings)
+    return Made(data, likelihood, model, settings)

@@ -9,11 +9,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from leadline.data.account import counted
 from leadline.data.cells import Cells, Table, Text
 from leadline.data.columns import TableInputs
 from leadline.data.inputs import Inputs
 from leadline.data.outcome import read_known
-from leadline.data.raw import raw_values, shown
+from leadline.data.raw import read_numbers, shown, writes_comma
 from leadline.data.table import read_rows
 from leadline.data.target import Target
 from leadline.data.words import plain_text
@@ -42,26 +43,27 @@ def inputs_of(table: Table, inputs: Inputs, width: int, target: str) -> Tensor:
     if len(names) != width:
         wanted = f", named {', '.join(inputs.names[:8])}{' …' if inputs.names[8:] else ''}" if inputs.names else ""
         raise DataError(
-            f"{table.source} must have the {width} columns that the model reads{wanted}",
-            got=f"{len(names)} columns: {', '.join(names[:8])}{' …' if names[8:] else ''}",
+            f"{table.source} must have the {counted(width, 'column')} that the model reads{wanted}",
+            got=f"{counted(len(names), 'column')}: {', '.join(names[:8])}{' …' if names[8:] else ''}",
             do="Write one number a column, in the order of training",
         )
-    return torch.stack([_numbers(table, name) for name in names], 1)
+    comma = writes_comma(table.columns[name] for name in names)
+    return torch.stack([_numbers(table, name, comma) for name in names], 1)
 
 
-def _numbers(table: Table, name: str) -> Tensor:
+def _numbers(table: Table, name: str, comma: bool) -> Tensor:
     cells = table.columns[name]
-    values, misfit = raw_values(cells, "number")
+    values, misfit = read_numbers(cells, comma=comma)
     wrong = misfit | (values != values) | (abs(values) == float("inf"))
     if wrong.any():
         row = int(wrong.nonzero()[0][0])
         raise DataError(
             f"column {name} must hold finite numbers", got=f"{shown(cells, row)} in {table.at(row)}", do="Mend the cell"
         )
-    return torch.from_numpy(values).float()
+    return torch.from_numpy(values.astype(np.float32))
 
 
-def outcome_of(table: Table, target: Target) -> Tensor:
+def outcome_of(table: Table, target: Target, inputs: Inputs) -> Tensor:
     """What was to be predicted, out of the column of that name; every row must have it."""
     if target.name not in table.columns:
         from leadline.data.columns import named
@@ -71,7 +73,8 @@ def outcome_of(table: Table, target: Target) -> Tensor:
             got=f"{len(table.columns)} others",
             do=named(target.name, list(table.columns)).rstrip("."),
         )
-    y = read_known(table.columns[target.name], target, table.at)
+    known = isinstance(inputs, TableInputs) and inputs.writes_comma(table)
+    y = read_known(table.columns[target.name], target, table.at, known or writes_comma(table.columns.values()))
     gap = y.isnan() if y.is_floating_point() else y < 0
     if bool(gap.any()):
         raise DataError(

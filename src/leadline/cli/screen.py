@@ -40,6 +40,13 @@ class Screen:
             )  # fmt: skip
             print("\n".join(folded), file=self.stream)
 
+    def account(self, text: str, command: str = "") -> None:
+        """What was read, and the command that shows the columns that the text leaves out."""
+        self.say(text)
+        if command:
+            self.say("to list all columns:")
+            self.command(command)
+
     def command(self, words: str) -> None:
         """A command to copy: never folded."""
         print(f"  {words}", file=self.stream)

@@ -17,6 +17,7 @@ from leadline.cli.flag import Flag, Kind
 from leadline.cli.line import Line, first_word, peek
 from leadline.cli.screen import Screen, figure
 from leadline.cli.words import extra_words
+from leadline.data.account import counted
 from leadline.data.data import Data, Split
 from leadline.errors import RunError, UserError
 from leadline.models import MODELS, build
@@ -77,7 +78,7 @@ def show_model(name: str | None, line: Line, screen: Screen) -> dict[str, Any]:
         if path and (_shapes(module) or not (list(module.children()) or isinstance(module, _HOLDERS)))
     ]
     total = sum(parameter.numel() for parameter in model.parameters())
-    screen.say(f"{type(model).__name__}: {sizes[0]} numbers in, {sizes[1]} out")
+    screen.say(f"{type(model).__name__}: {counted(sizes[0], 'number')} in, {sizes[1]} out")
     rows = [
         [layer["name"], layer["type"], " ".join(map(_by, layer["weights"].values())), f"{layer['parameters']:,}"]
         for layer in layers
@@ -107,7 +108,7 @@ def show_data(what: str | None, line: Line, screen: Screen) -> dict[str, Any]:
     if not data.account.columns:
         screen.say(f"target: {data.target}")
         screen.say(f"columns: {', '.join(data.inputs.names) or 'without names'}")
-    screen.say(f"a row: {_by(data.train.x.shape[1:])} raw, {data.dim_input} numbers for the network")
+    screen.say(f"a row: {_by(data.train.x.shape[1:])} raw, {counted(data.dim_input, 'number')} for the network")
     screen.say()
     figures = {name: _figures(data, split) for name, split in data.splits()}
     header = ["split", "rows", *next(iter(figures.values()))]
@@ -170,7 +171,9 @@ def show_run(folder: str | None, line: Line, screen: Screen) -> dict[str, Any]:
     record = Record.open(folder)
     config, history = record.config, record.lines("metrics.jsonl")
     checkpoints = [path.name for path in checkpoint.steps(record.checkpoints)]
-    screen.say(f"{folder}: {config['name']}, {config['ended'] or 'not finished'} after {len(history)} epochs")
+    screen.say(
+        f"{folder}: {config['name']}, {config['ended'] or 'not finished'} after {counted(len(history), 'epoch')}"
+    )
     shown = ("created", "device", "data", "model", "likelihood", "settings")
     rows = [[f"{part}.{key}" if key else part, value] for part in shown for key, value in _flat(config.get(part))]
     screen.table(["", ""], rows)

@@ -28,16 +28,18 @@ MORE = (
 
 OWN = (
     Flag("folder", help="where the run is kept, by default runs/<time>-<data>-<model>", group="the run"),
-    Flag(
-        "report", Kind((bool,)), help="write report.html at the end (it is, by default)", default=True, group="the run"
-    ),
+    Flag("report", Kind((bool,)), help="write report.html at the end", default=True, group="the run"),
 )
 
 
 def flags(argv: Sequence[str]) -> list[Flag]:
     kind = recipe.model_type(argv)
     data = recipe.data_flags(recipe.find_source(argv, OWN), kind)
-    return [*recipe.choice_flags(), *OWN, *recipe.model_flags(kind), *data, *recipe.setting_flags()]
+    family = recipe.likelihood_flags(recipe.likelihood_name(argv))
+    return [*recipe.choice_flags(), *OWN, *recipe.model_flags(kind), *family, *data, *recipe.setting_flags()]
+
+
+explain = recipe.explain
 
 
 def run(line: Line, screen: Screen) -> int:
@@ -46,7 +48,7 @@ def run(line: Line, screen: Screen) -> int:
     what = recipe.need_source("train", line.words[0] if line.words else None)
     extra_words("train", line.words, 1)
     made = recipe.make(what, line)
-    screen.say(str(made.data.account))
+    screen.account(*recipe.columns_shown(made.data, what, line.of("data")))
     folder = line.get("folder") or fresh_folder(made.data.name, type(made.model).__name__)
     before = ll.doctor.before(made.model, made.data, made.likelihood)
     refuse(before)
@@ -56,8 +58,9 @@ def run(line: Line, screen: Screen) -> int:
     fitted = ll.fit(
         made.model,
         made.data,
-        likelihood=made.likelihood_name,
+        likelihood=made.likelihood,
         folder=folder,
+        progress="running",
         findings=before,
         with_report=line.get("report", True),
         **made.settings,

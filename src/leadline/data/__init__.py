@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 from leadline.data.account import Account
+from leadline.data.arguments import arguments
 from leadline.data.arrays import arrays
 from leadline.data.bundled import breast_cancer, diabetes, digits, iris, wine
 from leadline.data.chance import noise_binary, noise_regression
@@ -35,8 +35,9 @@ from leadline.data.mnist1d import mnist1d
 from leadline.data.plane import blobs, checkerboard, circles, imbalanced, moons, separable, spirals, xor
 from leadline.data.table import ENDINGS, table
 from leadline.data.target import Target
-from leadline.errors import UnknownName, UserError
-from leadline.names import lookup, suggest
+from leadline.errors import DataError
+from leadline.names import lookup
+from leadline.settings import given
 
 #: every data set that has a name; a path to a table works in its place
 SOURCES: dict[str, Callable[..., Data]] = {
@@ -78,13 +79,24 @@ def load(what: str | Path | Mapping[str, Any], /, **options: Any) -> Data:
     True
     """
     if isinstance(what, Mapping):
-        return load(what["source"], **{**what["options"], **options})
+        if not isinstance(what.get("source"), str) or not isinstance(what.get("options", {}), Mapping):
+            raise DataError(
+                "a recipe must hold a source's name and a dictionary of its options",
+                got=f"the keys {', '.join(map(str, what)) or 'of nothing'}",
+                do="Pass data.recipe as it was, or use ll.data.table(columns, target=…) for a dictionary of columns",
+            )
+        return load(what["source"], **{**what.get("options", {}), **options})
+    if not isinstance(what, (str, Path)):
+        raise DataError(
+            "data must be named: by a source, a table's path or a recipe",
+            got=given("what", what),
+            do="Use ll.data.table(frame, target=…) for a data frame, ll.data.arrays(x, y) for arrays",
+        )
     name = str(what)
     if is_path(what):
         name, options = "table", {"path": what, **options}
     function = source(name)
-    _check_options(name, function, options)
-    return function(**options)
+    return function(**arguments(function, (), options))
 
 
 def is_path(what: str | Path) -> bool:
@@ -107,25 +119,15 @@ def inputs_from(name: str, config: Mapping[str, Any]) -> Inputs:
     >>> inputs_from("Rescale", {"shift": 1.0, "scale": 2.0}).config
     {'shift': 1.0, 'scale': 2.0, 'names': []}
     """
-    return lookup(name, INPUTS, "inputs")(**config)
-
-
-def _check_options(name: str, function: Callable[..., Data], options: dict[str, Any]) -> None:
-    known = inspect.signature(function).parameters
-    for option in options:
-        if option not in known:
-            raise UnknownName(
-                f"an option of {name} must be one of its arguments",
-                got=option,
-                do=suggest(option, [key for key in known if key != "path"]).rstrip("."),
-            )
-    absent = [key for key, p in known.items() if p.default is inspect.Parameter.empty and key not in options]
-    if absent:
-        raise UserError(
-            f"{name} needs {' and '.join(absent)}",
-            got="none",
-            do="Name the column to predict: target=…" if "target" in absent else "Pass it",
-        )
+    kind = lookup(name, INPUTS, "inputs")
+    try:
+        return kind(**config)
+    except TypeError as error:
+        raise DataError(
+            f"the config of {kind.__name__} must hold its arguments",
+            got=f"one that does not ({error})",
+            do="Restore it",
+        ) from None
 
 
 __all__ = [

@@ -5,6 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 
+def counted(number: int, one: str, many: str = "") -> str:
+    """How many there are of a thing.
+
+    >>> counted(1, "row"), counted(0, "epoch"), counted(2500, "row"), counted(2, "class", "classes")
+    ('1 row', '0 epochs', '2500 rows', '2 classes')
+    """
+    return f"{number} {one if number == 1 else many or one + 's'}"
+
+
 @dataclass(frozen=True)
 class Refusal:
     """Rows left out for one reason; `rows` holds the first few of their numbers."""
@@ -41,11 +50,27 @@ class Account:
         return self.read - sum(refusal.count for refusal in self.refused)
 
     def __str__(self) -> str:
+        return self.told()
+
+    def told(self, most: int | None = None) -> str:
+        """The account in lines, with the first `most` columns; None shows all.
+
+        >>> print(Account("wide.csv", 9, columns=("y: real, the target", "a: number", "b: left out")).told(1))
+        wide.csv: 9 rows read, 9 used, 0 refused
+          y: real, the target
+          and 2 more, 1 of them left out
+        """
         lost = sum(refusal.count for refusal in self.refused)
-        lines = [f"{self.source}: {self.read} rows read, {self.used} used, {lost} refused"]
+        lines = [f"{self.source}: {counted(self.read, 'row')} read, {self.used} used, {lost} refused"]
         for refusal in self.refused:
-            more = ", …" if refusal.count > len(refusal.rows) > 0 else ""
-            rows = f" ({self.numbered} {', '.join(map(str, refusal.rows))}{more})" if refusal.rows else ""
+            cut = ", …" if refusal.count > len(refusal.rows) > 0 else ""
+            word = self.numbered.removesuffix("s") if refusal.count == 1 else self.numbered
+            rows = f" ({word} {', '.join(map(str, refusal.rows))}{cut})" if refusal.rows else ""
             lines.append(f"  refused {refusal.count}: {refusal.reason}{rows}")
-        lines += [f"  {line}" for line in (*self.columns, *self.notes)]
-        return "\n".join(lines)
+        lines += [f"  {line}" for line in self.columns[:most]]
+        hidden = self.columns[most:] if most is not None else ()
+        if hidden:
+            left_out = sum(": left out" in line for line in hidden)
+            words = f", {left_out} of them left out" if left_out else ""
+            lines.append(f"  and {len(hidden)} more{words}")
+        return "\n".join([*lines, *(f"  {note}" for note in self.notes)])

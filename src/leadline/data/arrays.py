@@ -15,7 +15,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from leadline.data.account import Account
+from leadline.data.account import Account, counted
+from leadline.data.arguments import checked
 from leadline.data.cells import Table, Text, cells_of, table_of
 from leadline.data.columns import Column, TableInputs
 from leadline.data.data import Data, Split
@@ -26,8 +27,10 @@ from leadline.data.raw import words_of
 from leadline.data.splits import split_indices
 from leadline.data.target import Target
 from leadline.errors import DataError, ShapeError, UserError
+from leadline.settings import given
 
 
+@checked
 def arrays(
     x: Any,
     y: Any,
@@ -65,6 +68,14 @@ def arrays(
     Data(arrays: train 2, val 1, test 1; x (1,); y y: cat or dog)
     """
     columns = {"groups": groups, "time": time, "weight": weight}
+    for what, rows in (("x", x), ("y", y)):
+        if rows is None or isinstance(rows, str) or callable(rows):
+            named = "; ll.data.table(frame, target=…) takes a column by its name" if isinstance(rows, str) else ""
+            raise DataError(
+                f"{what} must hold one row per example",
+                got=given(what, rows),
+                do=f"Pass an array, a tensor, a list or a data frame{named}",
+            )
     if _is_frame(x):
         return _of_frame(x, y, columns, kind, val, test, split_seed, name, test_data)
     values = _numbers(x, "x")
@@ -131,7 +142,7 @@ def _joined(x: Any, more: dict[str, Any], source: str) -> Table:
         if len(cells) != len(table):
             raise ShapeError(
                 f"{name} must have one value for each row of x",
-                got=f"{len(cells)} values for {len(table)} rows",
+                got=f"{counted(len(cells), 'value')} for {counted(len(table), 'row')}",
                 do="Pass columns of equal length",
             )
     return Table(columns, table.numbers, source=source)
@@ -187,7 +198,7 @@ def _check_finite(x: Tensor, names: Sequence[str]) -> None:
         where = f"column {column if column else place[1]}" if len(place) == 2 else f"place {tuple(place[1:])}"
         raise DataError(
             "x must be finite everywhere",
-            got=f"{x[tuple(place)].item():g} in row {place[0]}, {where} ({int(wrong.sum())} such values)",
+            got=f"{x[tuple(place)].item():g} in row {place[0]}, {where} ({counted(int(wrong.sum()), 'such value')})",
             do="Take the rows out, or pass a data frame, whose missing values are filled in",
         )
 
@@ -207,7 +218,7 @@ def _outcome(y: Any, kind: str | None, count: int) -> tuple[Tensor, Target]:
         return _outputs(values, kind, count)
     if len(values) != count:
         raise ShapeError(
-            "x and y must have one row per example", got=f"{count} rows of x and {len(values)} of y",
+            "x and y must have one row per example", got=f"{counted(count, 'row')} of x and {len(values)} of y",
             do="Pass arrays whose first axis is the example",
         )  # fmt: skip
     if kind is None and values.dtype.kind == "f":
@@ -216,9 +227,10 @@ def _outcome(y: Any, kind: str | None, count: int) -> tuple[Tensor, Target]:
     gap = np.flatnonzero(outcome.missing | outcome.misfit)
     if len(gap):
         raise DataError(
-            "y must have a value in every row", got=f"{values[gap[0]]} in row {gap[0]} ({len(gap)} such rows)",
+            "y must have a value in every row",
+            got=f"{values[gap[0]]} in row {gap[0]} ({counted(len(gap), 'such row')})",
             do="Take these rows out of x and y",
-        )  # fmt: skip
+        )
     return outcome.settle(np.arange(count), kind, lambda row: f"row {row}")
 
 
@@ -229,7 +241,7 @@ def _outputs(values: np.ndarray, kind: str | None, count: int) -> tuple[Tensor, 
         do = "Pass y.ravel(), or y.squeeze(1) for a tensor" if shape[1:] == (1,) else "Pass y of shape (n,) or (n, k)"
         raise ShapeError(
             "y must have shape (n,), or (n, k) for k real outputs",
-            got=f"y of shape {shape} for {count} rows of x",
+            got=f"y of shape {shape} for {counted(count, 'row')} of x",
             do=do,
         )
     if values.dtype.kind not in "fiub" or kind not in (None, "real"):
@@ -275,7 +287,7 @@ def _inputs(train: Tensor, names: tuple[str, ...], scale: bool) -> Inputs:
     if names and (train.dim() != 2 or len(names) != train.shape[1]):
         raise UserError(
             "names must name every column of x",
-            got=f"{len(names)} names for x of shape {tuple(train.shape[1:])} a row",
+            got=f"{counted(len(names), 'name')} for x of shape {tuple(train.shape[1:])} a row",
             do="Leave names out, or give one a column",
         )
     if not scale:
@@ -293,11 +305,11 @@ def _inputs(train: Tensor, names: tuple[str, ...], scale: bool) -> Inputs:
 def _weight(weight: Any, count: int) -> Tensor | None:
     if weight is None:
         return None
-    values = torch.as_tensor(_plain_array(weight), dtype=torch.float32)
+    values = _as_numbers(weight, "weight", torch.float32)
     if values.shape != (count,):
         raise ShapeError(
             "weight must have one value for each row",
-            got=f"shape {tuple(values.shape)} for {count} rows",
+            got=f"shape {tuple(values.shape)} for {counted(count, 'row')}",
             do="Pass (n,)",
         )
     wrong = ~(values.isfinite() & (values >= 0))
@@ -311,9 +323,20 @@ def _weight(weight: Any, count: int) -> Tensor | None:
     return values
 
 
+def _as_numbers(values: Any, what: str, dtype: torch.dtype) -> Tensor:
+    try:
+        return torch.as_tensor(_plain_array(values), dtype=dtype)
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise DataError(
+            f"{what} must hold numbers",
+            got=f"{type(values).__name__} that does not ({error})",
+            do="Pass an array of them",
+        ) from None
+
+
 def _test_split(given: tuple[Any, Any], target: Target, inputs: Inputs, shape: tuple[int, ...]) -> Split:
     x, y = given
-    values = torch.as_tensor(_plain_array(x), dtype=torch.float64 if isinstance(inputs, TableInputs) else torch.float32)
+    values = _as_numbers(x, "x of the test data", torch.float64 if isinstance(inputs, TableInputs) else torch.float32)
     values = values[:, None] if values.dim() == 1 else values
     if tuple(values.shape[1:]) != shape:
         raise ShapeError(
@@ -323,7 +346,7 @@ def _test_split(given: tuple[Any, Any], target: Target, inputs: Inputs, shape: t
         )
     _check_finite(values, inputs.names)
     if target.dim > 1:
-        labels = torch.as_tensor(_plain_array(y), dtype=torch.float32)
+        labels = _as_numbers(y, "y of the test data", torch.float32)
     else:
         labels = read_known(cells_of(_plain_array(y), target.name), target, lambda row: f"row {row} of the test data")
     return Split(values, labels, None, torch.arange(len(values)))

@@ -17,6 +17,7 @@ from typing import Any
 import torch
 
 from leadline.data.account import Account
+from leadline.data.arguments import checked
 from leadline.data.data import Data, Split
 from leadline.data.inputs import Standardize
 from leadline.data.splits import split_indices
@@ -24,28 +25,58 @@ from leadline.data.target import Target
 from leadline.errors import DataError
 
 
+@checked
 def digits(*, val: float = 0.15, test: float = 0.2, split_seed: int = 0) -> Data:
-    """Handwritten digits: 64 grey values from 0 to 16, row by row; all pixels share one shift and scale."""
+    """Handwritten digits: 64 grey values from 0 to 16, row by row; all pixels share one shift and scale.
+
+    Args:
+        val, test: parts of the rows that validate and test, each from 0 and together below 1.
+        split_seed: of the split, any whole number.
+    """
     return _load("digits", "digit", val=val, test=test, split_seed=split_seed)
 
 
+@checked
 def wine(*, val: float = 0.15, test: float = 0.2, split_seed: int = 0) -> Data:
-    """Wines of three growers, told apart by their chemistry."""
+    """Wines of three growers, told apart by their chemistry.
+
+    Args:
+        val, test: parts of the rows that validate and test, each from 0 and together below 1.
+        split_seed: of the split, any whole number.
+    """
     return _load("wine", "grower", val=val, test=test, split_seed=split_seed)
 
 
+@checked
 def breast_cancer(*, val: float = 0.15, test: float = 0.2, split_seed: int = 0) -> Data:
-    """Tumours, malignant or benign, by the shapes of their cells; benign is code 1."""
+    """Tumours, malignant or benign, by the shapes of their cells; benign is code 1.
+
+    Args:
+        val, test: parts of the rows that validate and test, each from 0 and together below 1.
+        split_seed: of the split, any whole number.
+    """
     return _load("breast_cancer", "diagnosis", val=val, test=test, split_seed=split_seed)
 
 
+@checked
 def diabetes(*, val: float = 0.15, test: float = 0.2, split_seed: int = 0) -> Data:
-    """Progression of diabetes over a year, from ten measurements."""
+    """Progression of diabetes over a year, from ten measurements.
+
+    Args:
+        val, test: parts of the rows that validate and test, each from 0 and together below 1.
+        split_seed: of the split, any whole number.
+    """
     return _load("diabetes", "progression", val=val, test=test, split_seed=split_seed)
 
 
+@checked
 def iris(*, val: float = 0.15, test: float = 0.2, split_seed: int = 0) -> Data:
-    """Irises of three species, by the lengths and widths of sepals and petals."""
+    """Irises of three species, by the lengths and widths of sepals and petals.
+
+    Args:
+        val, test: parts of the rows that validate and test, each from 0 and together below 1.
+        split_seed: of the split, any whole number.
+    """
     return _load("iris", "species", val=val, test=test, split_seed=split_seed)
 
 

@@ -1,7 +1,8 @@
 """Named columns of cells, out of whatever holds a table: a data frame, lists, dictionaries, the text of a file.
 
 A column is an array of numbers, truth values or times, or `Text`: the words as they were written. What the words
-mean is settled later, once for training and then the same way for every prediction.
+mean is settled later, once for training and then the same way for every prediction. Whole numbers that float64 cannot
+hold, such as long account numbers, are words too: they group rows and come back digit for digit.
 """
 
 from __future__ import annotations
@@ -11,17 +12,18 @@ import decimal
 import math
 import numbers
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from torch import Tensor
 
-from leadline.data.account import Refusal
+from leadline.data.account import Refusal, counted
 from leadline.data.words import MISSING_AMONG_NUMBERS, plain_text
 from leadline.errors import DataError, ShapeError
 
+_EXACT = 2**53  # whole numbers up to here are floating-point numbers too
 _REAL = (numbers.Real, decimal.Decimal)
 _TRUTH = (bool, np.bool_)
 
@@ -36,6 +38,7 @@ class Text:
 
     def __init__(self, values: Any):
         self._values = values
+        self._floats: dict[bool, np.ndarray | None] = {}
 
     def __len__(self) -> int:
         return len(self._values)
@@ -60,20 +63,76 @@ class Text:
         places = pl.Series(range(len(words)), dtype=pl.Int64)
         return words.to_list(), self._values.replace_strict(words, places, return_dtype=pl.Int64).to_numpy()
 
-    def floats(self) -> np.ndarray | None:
-        """Numbers, by a fast path for columns of nothing but plain ones; None when it does not apply."""
+    def contains(self, sign: str) -> bool:
+        """Whether `sign` stands in some word."""
+        if isinstance(self._values, list):
+            return any(sign in word for word in self._values if word)
+        return bool(self._values.str.contains(sign, literal=True).any())
+
+    def first(self, beside: Container[str]) -> str:
+        """The first word that is not one of those, without spaces around it; empty where there is none."""
+        words = ((self[row] or "").strip() for row in range(len(self)))
+        return next((word for word in words if word not in beside), "")
+
+    def count(self, pattern: str) -> int:
+        """How many words begin with a pattern, spaces left out."""
+        if isinstance(self._values, list):
+            return sum(re.match(pattern, (word or "").strip()) is not None for word in self._values)
+        return int(self._values.fill_null("").str.strip_chars().str.contains(f"^(?:{pattern})").sum())
+
+    def split(self, pattern: str) -> tuple[Text, Text, list[str]]:
+        """What of each word begins with a pattern, what follows, both None where it does not; and the words without.
+
+        >>> heads, tails, others = Text(["12 kg", "3", "none"]).split("[0-9]+")
+        >>> heads[0], tails[0], tails[1], heads[2], others
+        ('12', ' kg', '', None, ['none'])
+        """
+        if isinstance(self._values, list):
+            words = [(word or "").strip() for word in self._values]
+            found = [re.match(pattern, word) for word in words]
+            heads = [match and match[0] for match in found]
+            tails = [match and word[match.end() :] for word, match in zip(words, found)]
+            return Text(heads), Text(tails), list({w: 0 for w, match in zip(words, found) if match is None})
+        import polars as pl
+
+        column = self._values.fill_null("").str.strip_chars()
+        begin = column.str.extract(f"^({pattern})", 1)
+        rest = pl.select(pl.when(begin.is_not_null()).then(column.str.replace(f"^(?:{pattern})", ""))).to_series()
+        return Text(begin), Text(rest), column.filter(begin.is_null()).unique().to_list()
+
+    def floats(self, comma: bool = False) -> np.ndarray | None:
+        """Numbers, by a fast path for columns of nothing but plain ones; None when it does not apply.
+
+        Args:
+            comma: the decimal sign is a comma.
+        """
+        if comma not in self._floats:
+            self._floats[comma] = self._read_floats(comma)
+        return self._floats[comma]
+
+    def _read_floats(self, comma: bool) -> np.ndarray | None:
         if isinstance(self._values, list):
             try:
-                return np.fromiter(map(_float, self._values), np.float64, len(self._values))
+                values = (_pointed(word) for word in self._values) if comma else self._values
+                return np.fromiter(map(_float, values), np.float64, len(self._values))
             except ValueError:
                 return None
         import polars as pl
 
+        if not comma:
+            values = self._values.cast(pl.Float64, strict=False)
+            if values.null_count() == self._values.null_count():  # most columns need no second look
+                return values.fill_null(float("nan")).to_numpy()
         words = self._values.str.strip_chars()
+        if comma:
+            if words.str.contains(".", literal=True).any() or (words == ",").any():  # neither is a number here
+                return None
+            words = words.str.replace(",", ".", literal=True)
         values = words.cast(pl.Float64, strict=False)
-        others = words.filter(values.is_null() & words.is_not_null()).unique().to_list()
-        if any(word not in MISSING_AMONG_NUMBERS for word in others):
-            return None
+        others = words.filter(values.is_null() & words.is_not_null())
+        for some in (others.head(100), others.unique()):  # a column of words shows it in its first cells
+            if any(word not in MISSING_AMONG_NUMBERS for word in some.to_list()):
+                return None
         return values.fill_null(float("nan")).to_numpy()
 
 
@@ -170,7 +229,7 @@ def _of_rows(rows: Any, names: Sequence[str]) -> dict[str, Cells]:
         ) from None
     if names and width != len(names) and len(rows):
         raise ShapeError(
-            f"a row must have {len(names)} values",
+            f"a row must have {counted(len(names), 'value')}",
             got=f"rows of {width}",
             do="Pass the columns that the model was trained on, in their order, or name them in dictionaries",
         )
@@ -213,6 +272,10 @@ def _of_series(series: Any, name: str) -> Cells:
     import narwhals as nw
 
     dtype = series.dtype
+    if dtype.is_integer() and len(series) and _is_long(series.min(), series.max()):
+        if series.implementation.is_polars():
+            return Text(series.cast(nw.String).to_native())
+        return cells_of(series.to_list(), name)
     if dtype.is_numeric():
         return np.asarray(series.cast(nw.Float64).to_numpy(), dtype=np.float64)
     if dtype == nw.Boolean and not series.is_null().any():
@@ -239,6 +302,8 @@ def cells_of(values: Any, name: str) -> Cells:
             raise ShapeError(
                 f"column {name} must have one value a row", got=f"shape {values.shape}", do="Pass one column a name"
             )
+        if values.dtype.kind in "iu" and len(values) and _is_long(values.min(), values.max()):
+            return Text(values.astype(str).tolist())
         if values.dtype.kind in "fiu":
             return values.astype(np.float64)
         if values.dtype.kind == "b":
@@ -271,6 +336,10 @@ def _of_list(values: Sequence[Any], name: str) -> Cells:
     if kinds <= {str}:
         return Text(list(values))
     if all(issubclass(kind, _REAL) and not issubclass(kind, _TRUTH) for kind in kinds):
+        if kinds and all(issubclass(kind, numbers.Integral) for kind in kinds):
+            known = [value for value in values if value is not None]
+            if _is_long(min(known), max(known)):
+                return Text([None if value is None else str(value) for value in values])
         return np.array([np.nan if value is None else value for value in values], dtype=np.float64)
     if all(issubclass(kind, (datetime.date, np.datetime64)) for kind in kinds):
         return np.array([_moment(value) for value in values], dtype="datetime64[us]")
@@ -285,12 +354,24 @@ def _of_list(values: Sequence[Any], name: str) -> Cells:
     )
 
 
+def _is_long(least: Any, most: Any) -> bool:
+    """Whether whole numbers reach beyond what float64 tells apart."""
+    return any(value is not None and value == value and abs(int(value)) > _EXACT for value in (least, most))
+
+
 def _float(word: str | None) -> float:
     if word is None or (word := word.strip()) in MISSING_AMONG_NUMBERS:
         return math.nan
     if "_" in word or not word.isascii():
         raise ValueError(word)  # Python would read 1_000
     return float(word)
+
+
+def _pointed(word: str | None) -> str | None:
+    """A number with a decimal comma, with a point instead."""
+    if word is not None and ("." in word or word.strip() == ","):
+        raise ValueError(word)
+    return word and word.replace(",", ".", 1)
 
 
 def _is_word(kind: type) -> bool:
@@ -302,6 +383,8 @@ def _word(value: Any) -> str | None:
         return None
     if isinstance(value, _TRUTH):
         return "true" if value else "false"
+    if isinstance(value, numbers.Integral):
+        return str(int(value))
     if isinstance(value, _REAL):
         return plain_text(float(value))
     return str(value)

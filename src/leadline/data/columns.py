@@ -27,9 +27,10 @@ import torch
 from torch import Tensor
 
 from leadline.config import plain
+from leadline.data.account import counted
 from leadline.data.cells import Cells, Table, table_of
 from leadline.data.inputs import Inputs
-from leadline.data.raw import raw_values, shown
+from leadline.data.raw import raw_values, read_numbers, shown, writes_comma
 from leadline.errors import DataError, ShapeError
 from leadline.names import suggest
 
@@ -104,22 +105,28 @@ class Column:
         text = f"{self.name}: {self.kind}"
         if self.kind == "category":
             shown = ", ".join(self.levels[:4]) + (", …" if len(self.levels) > 4 else "")
-            text += f", {len(self.levels)} levels ({shown})"
+            text += f", {counted(len(self.levels), 'level')} ({shown})"
             return text + (f", {missing} missing" if missing else "")
         if self.kind == "date":
             text += " as days" + "".join(f", place in the {cycle}" for cycle in self.cycles)
         if missing:
-            stand_in = {
-                "number": f"the median {self.fill:.6g}",
-                "flag": f"the commoner {'yes' if self.fill else 'no'}",
-                "date": f"the median {_day(self.fill)}",
-            }
-            text += f", {missing} missing filled with {stand_in[self.kind]}"
+            if self.kind == "flag":
+                stand_in = f"the commoner {'yes' if self.fill else 'no'}"
+            else:
+                stand_in = f"the median {_day(self.fill) if self.kind == 'date' else f'{self.fill:.6g}'}"
+            text += f", {missing} missing filled with {stand_in}"
         return text
 
-    def read(self, cells: Cells, table: Table) -> np.ndarray:
-        """Raw values of cells; one that cannot be read is refused by column and row."""
-        values, wrong = raw_values(cells, self.kind, self.style, self.levels)
+    def read(self, cells: Cells, table: Table, comma: bool = False) -> np.ndarray:
+        """Raw values of cells; one that cannot be read is refused by column and row.
+
+        Args:
+            comma: numbers are written with a decimal comma.
+        """
+        if self.kind == "number":
+            values, wrong = read_numbers(cells, self.style, comma)
+        else:
+            values, wrong = raw_values(cells, self.kind, self.style, self.levels)
         wrong = wrong | np.isinf(values)
         if wrong.any():
             row = int(np.flatnonzero(wrong)[0])
@@ -174,7 +181,7 @@ class TableInputs(Inputs):
     def encode(self, x: Tensor) -> Tensor:
         if x.dim() != 2 or x.shape[1] != len(self.columns):
             raise ShapeError(
-                f"a row must have {len(self.columns)} values",
+                f"a row must have {counted(len(self.columns), 'value')}",
                 got=f"rows of shape {tuple(x.shape[1:])}",
                 do="Pass the columns that the model was trained on, in their order",
             )
@@ -217,9 +224,16 @@ class TableInputs(Inputs):
                 do=named(absent[0], free) if free else "Add what is missing; leave a cell empty if it is not known",
             )
         x = np.empty((len(table), len(self.columns)))
+        comma = self.writes_comma(table)
         for j, column in enumerate(self.columns if len(table) else ()):
-            x[:, j] = column.read(table.columns[column.name], table)
+            x[:, j] = column.read(table.columns[column.name], table, comma)
         return torch.from_numpy(x)
+
+    def writes_comma(self, table: Table) -> bool:
+        """Whether the decimal sign of a table's numbers is a comma: in its own columns, or in those of training."""
+        numbers = [column for column in self.columns if column.kind == "number"]
+        known = [table.columns[column.name] for column in numbers if column.name in table.columns]
+        return any(column.style == "comma" for column in numbers) or writes_comma(known)
 
     def _raw(self, x: Tensor) -> Tensor:
         if x.dim() != 2 or x.shape[1] != len(self.columns):

@@ -22,6 +22,8 @@ from leadline.data.account import Account
 from leadline.data.inputs import Identity, Inputs
 from leadline.data.target import Target
 from leadline.errors import DataError, ShapeError
+from leadline.names import lookup
+from leadline.settings import given
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,6 +101,13 @@ class Split:
     rows: Tensor | None = None
 
     def __post_init__(self):
+        for name in ("x", "y"):
+            if not isinstance(getattr(self, name), Tensor):
+                raise ShapeError(
+                    f"{name} of a split must be a tensor",
+                    got=given(name, getattr(self, name)),
+                    do="Pass a tensor, or let ll.data.arrays(x, y) make the splits",
+                )
         if len(self.x) != len(self.y):
             raise ShapeError(
                 "x and y must have one row per example",
@@ -143,6 +152,13 @@ class Data:
     account: Account = field(default_factory=Account)
 
     def __post_init__(self):
+        for name, kind in (("train", Split), ("val", Split), ("test", Split), ("target", Target), ("inputs", Inputs)):
+            if not isinstance(getattr(self, name), kind):
+                raise DataError(
+                    f"{name} of Data must be of type {kind.__name__}",
+                    got=given(name, getattr(self, name)),
+                    do="Let ll.data.arrays(x, y) or ll.data.table(…) put the data together",
+                )
         if len(self.train) == 0:
             raise DataError("the training split must have at least one row", got="none", do="Provide more rows")
 
@@ -154,8 +170,6 @@ class Data:
 
     def __getitem__(self, split: str) -> Split:
         if split not in ("train", "val", "test"):
-            from leadline.names import lookup
-
             lookup(split, {"train": 0, "val": 0, "test": 0}, "split")
         return getattr(self, split.lower())
 
@@ -178,6 +192,8 @@ class Data:
 
     def with_(self, **changes: Any) -> Data:
         """A copy with some fields replaced."""
+        for name in changes:
+            lookup(name, self.__dataclass_fields__, "field of Data")
         return replace(self, **changes)
 
     def __repr__(self) -> str:

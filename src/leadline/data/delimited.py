@@ -17,7 +17,7 @@ from pathlib import Path
 
 import numpy as np
 
-from leadline.data.account import Refusal
+from leadline.data.account import Refusal, counted
 from leadline.data.cells import Cells, Table, Text
 from leadline.data.words import number
 from leadline.errors import DataError
@@ -41,7 +41,7 @@ def read_delimited(path: Path, bad_rows: str = "error") -> Table:
     separator = detect_separator(content[:65536])
     body, names, nameless, notes = _header(content, separator, path)
     first = content[: len(content) - len(body)].count(b"\n") + 1  # the line on which the rows begin
-    if separator != ",":
+    if separator != "," and len(names) > 1:
         notes = (f"fields are separated by a {_SEPARATOR_NAMES[separator]}", *notes)
     refused: tuple[Refusal, ...] = ()
     quick = _fast(body, separator, len(names))
@@ -93,7 +93,7 @@ def _text_bytes(path: Path) -> bytes:
         )
     if b"\r" in content:
         content = content.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
-    if not content.strip():
+    if not content[:4096].strip() and not content.strip():
         raise DataError(f"{path.name} must hold a table", got="an empty file", do="Check that it was written")
     return content
 
@@ -113,6 +113,9 @@ def detect_separator(start: bytes) -> str:
     """
     text = re.sub(r'"[^"]*"', "", start.decode("utf-8", "ignore"))
     lines = [line for line in text.split("\n") if line.strip()][:64]
+    alone = not any(separator in lines[0] for separator in SEPARATORS) if lines[1:] else False
+    if alone and all(number(line.strip(), "comma") is not None for line in lines[1:]):
+        return ";"  # one column, whose decimal sign is a comma
     best, best_share = ",", 0.0
     for separator in SEPARATORS:
         wanted = lines[0].count(separator) if lines else 0
@@ -151,7 +154,7 @@ def _header(content: bytes, separator: str, path: Path) -> tuple[bytes, list[str
 def _is_data(cells: list[str]) -> bool:
     """Whether a first line is data: nothing but numbers, unless they count the columns from 0, as pandas does."""
     counted = len(cells) > 2 and cells == [str(i) for i in range(len(cells))]
-    return all(number(cell) is not None for cell in cells) and not counted
+    return not counted and any(all(number(cell, style) is not None for cell in cells) for style in ("point", "comma"))
 
 
 def _fast(body: bytes, separator: str, width: int) -> tuple[list[Cells], np.ndarray] | None:
@@ -165,6 +168,10 @@ def _fast(body: bytes, separator: str, width: int) -> tuple[list[Cells], np.ndar
         return None
     text = np.frombuffer(body, dtype=np.uint8)
     ends = np.append(np.flatnonzero(text == 10), len(text))
+    if b'"' not in body and (body[:1] == b"\n" or b"\n\n" in body):  # blank lines are no rows
+        blank = ends == np.append(0, ends[:-1] + 1)
+        found = _fast(np.delete(text, ends[blank]).tobytes(), separator, width)
+        return None if found is None else (found[0], np.flatnonzero(~blank)[found[1]])
     fields = np.flatnonzero(text == ord(separator))
     lines = np.arange(len(ends))
     if b'"' in body:
@@ -204,13 +211,13 @@ def _careful(
         shown = ", ".join(f"{count} on line {line}" for line, count in wrong[:_SHOWN])
         more = f" and {len(wrong) - _SHOWN} more such lines" if len(wrong) > _SHOWN else ""
         raise DataError(
-            f"every line of {path.name} must have {width} fields, like the first",
+            f"every line of {path.name} must have {counted(width, 'field')}, like the first",
             got=f"{shown}{more}",
             do='Mend them (a field that holds a separator needs quotes), or leave them out with bad_rows="refuse"',
         )
     refused: tuple[Refusal, ...] = ()
     if wrong:
-        reason = f"the line does not have {width} fields"
+        reason = f"the line does not have {counted(width, 'field')}"
         refused = (Refusal(reason, len(wrong), tuple(line for line, _ in wrong[:_SHOWN])),)
     columns: list[Cells] = [Text(list(cells)) for cells in zip(*rows)] or [Text([]) for _ in range(width)]
     return columns, np.array(lines, dtype=np.int64), refused

@@ -15,14 +15,17 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from leadline.data.account import counted
 from leadline.data.cells import Cells, Table, Text
 from leadline.data.columns import Column
-from leadline.data.raw import raw_values, shown, words_of
-from leadline.data.words import MISSING_AMONG_NUMBERS, date_style, flag_pair, natural, number_style
+from leadline.data.raw import dates_style, raw_values, shown, style_of, words_of
+from leadline.data.words import MISSING, MISSING_AMONG_NUMBERS, flag_pair, natural
 from leadline.errors import DataError
 
 MOST_LEVELS = 1000
 _IDENTIFIER = re.compile(r"(?i:(.*[\s_.-])?(id|uuid|guid|index|idx|key|row|rownames|nr|no)|unnamed: 0|#)|.*[a-z]Id")
+#: how a number or a missing one begins
+_BEGINS_NUMBER = "|".join([r"[-+.,\d$€£¥ ]|(?i:inf)|$", *(re.escape(word) for word in MISSING_AMONG_NUMBERS if word)])
 _PLACE = re.compile(r"column_\d+")  # what a column without a name is called
 _FEW = 20  # below so many rows, a value of its own in each says little
 
@@ -61,17 +64,18 @@ class Feature:
         return Column.fit(self.name, self.kind, seen, levels=levels), values
 
 
-def feature(name: str, cells: Cells, table: Table, forced: bool = False) -> Feature | str:
+def feature(name: str, cells: Cells, table: Table, forced: bool = False, comma: bool = False) -> Feature | str:
     """What a column is, or the reason for leaving it out.
 
     Args:
         forced: take it as a category, however many levels it has.
+        comma: the table writes decimals with a comma.
     """
     fits = np.zeros(len(cells), dtype=bool)
     if forced:
         return _category(name, cells, table, forced=True)
     if isinstance(cells, Text):
-        return _of_text(name, cells, table)
+        return _of_text(name, cells, table, comma)
     if cells.dtype.kind == "b":
         return Feature(name, "flag", cells.astype(np.float64), fits)
     values, _ = raw_values(cells, "date" if cells.dtype.kind == "M" else "number")
@@ -81,32 +85,34 @@ def feature(name: str, cells: Cells, table: Table, forced: bool = False) -> Feat
     return _number(name, values, fits)
 
 
-def _of_text(name: str, cells: Text, table: Table) -> Feature | str:
+def _of_text(name: str, cells: Text, table: Table, comma: bool) -> Feature | str:
     fits = np.zeros(len(cells), dtype=bool)
     plain = cells.floats()
     if plain is not None:
         _check_any(name, ~np.isnan(plain), table)
         return _number(name, plain, fits)
-    words, _ = words_of(cells)
-    found = [word for word in words if word is not None]
-    _check_any(name, np.array([bool(found)]), table)
-    numeric = [word for word in found if word not in MISSING_AMONG_NUMBERS]
-    style = number_style(numeric) if numeric else None
+    style = style_of(cells, comma)
     if style is not None:
         values, _ = raw_values(cells, "number", style)
-        example = next((word for word in numeric if not re.fullmatch(r"[+-]?[\d.]+", word)), "")
+        words = ((cells[row] or "").strip() for row in range(len(cells)))
+        odd = (word for word in words if word not in MISSING_AMONG_NUMBERS and not re.fullmatch(r"[+-]?[\d.]+", word))
+        example = next(odd, "")
         note = f", written like {example}" if example else ""
         return _number(name, values, fits, style, note)
-    if flag_pair(found):
+    first = cells.first(MISSING)
+    _check_any(name, np.array([bool(first)]), table)
+    if flag_pair([first]) and flag_pair(word for word in words_of(cells)[0] if word is not None):
         return Feature(name, "flag", raw_values(cells, "flag")[0], fits)
-    style = date_style(found)
+    style = dates_style(cells)
     if style is not None:
         orders = {"ymd": "year-month-day", "dmy": "day-month-year", "mdy": "month-day-year"}
         note = f", written {orders[style]}" if style != "ymd" else ""
         return Feature(name, "date", raw_values(cells, "date", style)[0], fits, style, note=note)
-    values, misfit = raw_values(cells, "number", "point")
-    if mostly_numbers(values, misfit):
-        return _number(name, values, misfit, "point")
+    likely = cells.count(_BEGINS_NUMBER)
+    if 4 * (len(cells) - likely) <= likely:  # else more than a fifth are surely not, and need not be read
+        values, misfit = raw_values(cells, "number", "point")
+        if mostly_numbers(values, misfit):
+            return _number(name, values, misfit, "point")
     return _category(name, cells, table)
 
 
@@ -124,7 +130,7 @@ def _number(name: str, values: np.ndarray, misfit: np.ndarray, style: str = "", 
 
 def _category(name: str, cells: Cells, table: Table, forced: bool = False) -> Feature | str:
     words, _ = words_of(cells)
-    levels = tuple(sorted({word for word in words if word is not None}, key=natural))
+    levels = tuple({word: None for word in words if word is not None})
     _check_any(name, np.array([bool(levels)]), table)
     own_value = len(levels) == len(cells) >= _FEW
     if own_value and not forced and (_IDENTIFIER.fullmatch(name) or len(cells) <= MOST_LEVELS):
@@ -136,6 +142,7 @@ def _category(name: str, cells: Cells, table: Table, forced: bool = False) -> Fe
             got=f"{refused}, such as {shown(cells, 0)}",
             do=f"Leave it out with drop=[{name!r}], or force it with categories=[{name!r}]",
         )
+    levels = tuple(sorted(levels, key=natural))
     values, misfit = raw_values(cells, "category", levels=levels)
     return Feature(name, "category", values, misfit, levels=levels)
 
@@ -157,6 +164,6 @@ def _check_any(name: str, filled: np.ndarray, table: Table) -> None:
     if not filled.any():
         raise DataError(
             f"column {name} must have a value in some row",
-            got=f"none in {len(table)} rows",
+            got=f"none in {counted(len(table), 'row')}",
             do=f"Leave it out with drop=[{name!r}]",
         )

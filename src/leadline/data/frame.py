@@ -11,13 +11,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from leadline.data.account import Account, Refusal
+from leadline.data.account import Account, Refusal, counted
 from leadline.data.cells import Table
 from leadline.data.columns import TableInputs, named
 from leadline.data.data import Data, Split
 from leadline.data.features import Feature, feature
 from leadline.data.outcome import read_known, read_outcome, with_figures
-from leadline.data.raw import raw_values, shown, words_of
+from leadline.data.raw import raw_values, read_numbers, shown, words_of, writes_comma
 from leadline.data.splits import split_indices
 from leadline.errors import DataError, UserError
 
@@ -120,16 +120,17 @@ def data_of(table: Table, plan: Plan, *, name: str, recipe: dict[str, Any] | Non
             f"{table.source} must have rows", got="a header and no row", do="Check that it was written whole"
         )
     rows = _Rows(table)
-    outcome = read_outcome(plan.target, table.columns[plan.target])
+    comma = writes_comma(cells for name, cells in table.columns.items() if name not in (*plan.drop, *plan.categories))
+    outcome = read_outcome(plan.target, table.columns[plan.target], comma)
     _misfits(plan, plan.target, outcome.misfit, rows)
     rows.refuse(outcome.missing, f"{plan.target}, the target, is missing")
     if not rows.used.any():
         raise DataError(
             f"{plan.target}, the target, must have a value in some row",
-            got=f"none in {len(table)} rows",
+            got=f"none in {counted(len(table), 'row')}",
             do="Name another column as the target",
         )
-    features, left_out = _features(table.keep(rows.used), plan, rows)
+    features, left_out = _features(table.keep(rows.used), plan, rows, comma)
     weight = _weight(table, plan, rows)
     moment = _time(table, plan, rows)
     used = np.flatnonzero(rows.used)
@@ -167,7 +168,7 @@ def data_of(table: Table, plan: Plan, *, name: str, recipe: dict[str, Any] | Non
     return Data(train, val, held_out, target, inputs, name, recipe, account)
 
 
-def _features(table: Table, plan: Plan, rows: _Rows) -> tuple[list[Feature], list[str]]:
+def _features(table: Table, plan: Plan, rows: _Rows, comma: bool) -> tuple[list[Feature], list[str]]:
     """The columns to read, over all rows of the source, and a line on each that is left out."""
     features, left_out = [], []
     roles = {plan.target: "the target", plan.group: "groups the splits", plan.time: "orders the splits"}
@@ -179,7 +180,7 @@ def _features(table: Table, plan: Plan, rows: _Rows) -> tuple[list[Feature], lis
         if name in roles or name in plan.drop:
             left_out.append(f"{name}: {roles[name] + ', not an input' if name in roles else 'left out, as asked'}")
             continue
-        found = feature(name, cells, table, forced=name in plan.categories)
+        found = feature(name, cells, table, forced=name in plan.categories, comma=comma)
         if isinstance(found, str):
             left_out.append(f"{name}: {found}")
             continue
@@ -238,7 +239,7 @@ def _weight(table: Table, plan: Plan, rows: _Rows) -> np.ndarray | None:
     if plan.weight is None:
         return None
     cells = table.columns[plan.weight]
-    values, misfit = raw_values(cells, "number")
+    values, misfit = read_numbers(cells)
     wrong = rows.used & (misfit | ~np.isfinite(values) | (values < 0))
     if wrong.any():
         row = int(np.flatnonzero(wrong)[0])
@@ -291,7 +292,8 @@ def _other_rows(table: Table, inputs: TableInputs, target: Any, plan: Plan) -> S
     if target.name not in table.columns:
         do = named(target.name, list(table.columns)).rstrip(".")
         raise DataError(f"{table.source} must have the target", got=f"no column {target.name}", do=do)
-    x, y = inputs.read(table), read_known(table.columns[target.name], target, table.at)
+    x = inputs.read(table)
+    y = read_known(table.columns[target.name], target, table.at, inputs.writes_comma(table))
     gap = y.isnan() if y.is_floating_point() else y < 0
     if bool(gap.any()):
         raise DataError(
@@ -301,7 +303,7 @@ def _other_rows(table: Table, inputs: TableInputs, target: Any, plan: Plan) -> S
         )
     weight = None
     if plan.weight is not None:
-        weight = torch.from_numpy(raw_values(table.columns[plan.weight], "number")[0].astype(np.float32))
+        weight = torch.from_numpy(read_numbers(table.columns[plan.weight])[0].astype(np.float32))
     return Split(x, y, weight, torch.from_numpy(table.numbers))
 
 

@@ -28,6 +28,7 @@ import torch
 
 from leadline.config import plain
 from leadline.data.account import Account
+from leadline.data.arguments import arguments
 from leadline.data.data import Data, Split
 from leadline.data.inputs import Identity, Inputs, Standardize
 from leadline.data.splits import split_indices
@@ -55,6 +56,38 @@ LEAST: dict[str, tuple[float, bool]] = {
     "concentration": (0, False),
     "steadiness": (0, False),
     "busiest": (0, False),
+}
+
+
+#: what a setting means, wherever a generator has it and says no more of it
+MEANING: dict[str, str] = {
+    "num": "rows in all",
+    "noise": "how strong the noise is, 0 for none",
+    "seed": "of the rows that are drawn and of their split",
+    "val": "part of the rows that validates, from 0 to below 1",
+    "test": "part of the rows that tests, from 0 to below 1; val and test together stay below 1",
+    "num_classes": "how many classes",
+    "num_arms": "how many arms, a class each",
+    "num_cells": "cells on each side of the board",
+    "dim_input": "numbers a row",
+    "dim_output": "numbers to predict",
+    "ratio": "how many times as often the commonest class occurs as the rarest",
+    "separation": "distance between neighbouring centres",
+    "loss": "sum of the squared errors that the best line leaves",
+    "margin": "least distance of a point from the line that parts the classes, below radius",
+    "radius": "largest distance of a point from the origin",
+    "sharpness": "how sure the classes are: the probabilities go to 0 and 1 as it grows",
+    "concentration": "how closely the values gather around their mean",
+    "steadiness": "how closely the speeds gather around their mean",
+    "busiest": "people a minute in the busiest place and hour",
+    "inner": "radius of the inner circle, between 0 and 1",
+    "turns": "how often an arm winds around the centre, any number",
+    "slope": "of the line, any number",
+    "intercept": "where the line meets x = 0, any number",
+    "weights": "slope for each column of x, any numbers: as many columns as weights",
+    "shift": "of the wave, any number",
+    "frequency": "of the wave, any number",
+    "width": "part of [0, 1] without rows, from 0 to below 1",
 }
 
 
@@ -88,14 +121,27 @@ def generator(draw: Callable[P, Drawn]) -> Callable[P, Data]:
 
     @functools.wraps(draw)
     def source(*args: P.args, **kwargs: P.kwargs) -> Data:
-        bound = signature.bind(*args, **kwargs)
-        bound.apply_defaults()
-        options = {name: plain(value) for name, value in bound.arguments.items()}
+        given = arguments(draw, args, kwargs)
+        options = {name: plain(value) for name, value in given.items()}
         check_settings(options)
-        return _data(draw.__name__, draw(*args, **kwargs), options)
+        return _data(draw.__name__, draw(**given), options)  # type: ignore[call-arg]
 
     source.__signature__ = signature.replace(return_annotation="Data")  # type: ignore[attr-defined]
+    lines = [f"    {name}: {meaning(name)}." for name in signature.parameters if name in MEANING]
+    source.__doc__ = "\n".join([inspect.getdoc(draw) or "", "", "Args:", *lines])
     return source
+
+
+def meaning(name: str) -> str:
+    """What a setting means, with its least value.
+
+    >>> meaning("num"), meaning("radius")
+    ('rows in all, at least 4', 'largest distance of a point from the origin, more than 0')
+    """
+    if name not in LEAST or name == "noise":
+        return MEANING[name]
+    least, allowed = LEAST[name]
+    return f"{MEANING[name]}, {'at least' if allowed else 'more than'} {least:g}"
 
 
 def balanced(rng: np.random.Generator, num: int, num_classes: int) -> np.ndarray:

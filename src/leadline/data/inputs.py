@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from leadline.config import Configured
+from leadline.data.account import counted
 from leadline.errors import DataError, ShapeError
 
 
@@ -71,7 +72,7 @@ class Standardize(Inputs):
     def encode(self, x: Tensor) -> Tensor:
         if x.shape[1:] != (len(self.shift),):
             raise ShapeError(
-                f"a row must have {len(self.shift)} values",
+                f"a row must have {counted(len(self.shift), 'value')}",
                 got=f"rows of shape {tuple(x.shape[1:])}",
                 do="Pass the columns that the model was trained on, in their order",
             )

@@ -29,6 +29,7 @@ import torch
 from torch import Tensor
 
 from leadline.data.account import Account
+from leadline.data.arguments import checked
 from leadline.data.data import Data, Split
 from leadline.data.inputs import Identity
 from leadline.data.splits import split_indices
@@ -62,6 +63,7 @@ class Arrays(NamedTuple):
     t: np.ndarray
 
 
+@checked
 def mnist1d(
     *,
     num: int = 5000,
@@ -134,6 +136,7 @@ def mnist1d(
     )
 
 
+@checked
 def generate(
     *,
     num: int = 5000,

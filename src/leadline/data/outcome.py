@@ -21,9 +21,9 @@ from torch import Tensor
 
 from leadline.data.cells import Cells
 from leadline.data.features import levels_refused, mostly_numbers
-from leadline.data.raw import raw_values, shown, words_of
+from leadline.data.raw import raw_values, shown, style_of, words_of
 from leadline.data.target import KINDS, Target
-from leadline.data.words import MISSING_AMONG_NUMBERS, natural, number_style
+from leadline.data.words import natural
 from leadline.errors import DataError
 from leadline.names import suggest
 
@@ -78,7 +78,7 @@ class Outcome:
     def settle(self, rows: np.ndarray, kind: str | None, at: Callable[[int], str]) -> tuple[Tensor, Target]:
         """y of `rows`, and what it is (without the figures of a training split)."""
         if kind is not None and kind not in KINDS:
-            raise DataError("kind must be a kind of target", got=f"kind={kind!r}", do=suggest(kind, KINDS))
+            raise DataError("kind must be a kind of target", got=f"kind={kind!r}", do=suggest(str(kind), KINDS))
         if self.values is not None:
             values = self.values[rows]
             infinite = np.flatnonzero(np.isinf(values))
@@ -124,8 +124,8 @@ class Outcome:
         return torch.from_numpy(of_word[codes]), Target(kind, self.name, classes=tuple(names))
 
 
-def read_outcome(name: str, cells: Cells) -> Outcome:
-    """The column to be predicted, out of its cells."""
+def read_outcome(name: str, cells: Cells, comma: bool = False) -> Outcome:
+    """The column to be predicted, out of its cells; `comma`: the table writes decimals with one."""
     fits = np.zeros(len(cells), dtype=bool)
     if isinstance(cells, np.ndarray) and cells.dtype.kind == "M":
         raise DataError(
@@ -138,17 +138,16 @@ def read_outcome(name: str, cells: Cells) -> Outcome:
     plain = cells.floats()
     if plain is not None:
         return Outcome(name, cells, plain, fits)
-    found = [word for word in words_of(cells)[0] if word is not None and word not in MISSING_AMONG_NUMBERS]
-    style = number_style(found) if found else None
+    style = style_of(cells, comma)
     values, misfit = raw_values(cells, "number", style or "point")
     if style is None and not mostly_numbers(values, misfit):
         return Outcome(name, cells, None, fits)
     return Outcome(name, cells, values, misfit)
 
 
-def read_known(cells: Cells, target: Target, at: Callable[[int], str]) -> Tensor:
+def read_known(cells: Cells, target: Target, at: Callable[[int], str], comma: bool = False) -> Tensor:
     """y out of cells, for a target that is settled already; NaN or -1 where there is no value."""
-    outcome = read_outcome(target.name, cells)
+    outcome = read_outcome(target.name, cells, comma)
     if target.discrete:
         gap = outcome.missing
         labels = [outcome.words[code] for code in np.unique(outcome.codes[~gap])]

@@ -3,12 +3,24 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
 from leadline.data.cells import Cells, Text
-from leadline.data.words import FLAGS, MISSING, MISSING_AMONG_NUMBERS, days, number, plain_text
+from leadline.data.words import (
+    DAY,
+    FLAGS,
+    MISSING,
+    MISSING_AMONG_NUMBERS,
+    clock,
+    date_style,
+    day_of,
+    days,
+    number,
+    number_style,
+    plain_text,
+)
 
 
 def raw_values(cells: Cells, kind: str, style: str = "", levels: Sequence[str] = ()) -> tuple[np.ndarray, np.ndarray]:
@@ -25,9 +37,13 @@ def raw_values(cells: Cells, kind: str, style: str = "", levels: Sequence[str] =
         of_word = [math.nan if word is None else code.get(word, -1.0) for word in words]
         return np.array(of_word)[codes], fits
     if isinstance(cells, Text):
-        fast = cells.floats() if kind == "number" and style != "comma" else None
+        fast = cells.floats(comma=style == "comma") if kind == "number" else None
         if fast is not None:
             return fast, fits
+        if kind == "date":
+            dates = _dates(cells, style or "ymd")
+            if dates is not None:
+                return dates, fits
         words, codes = cells.distinct()
         read = [_value(word, kind, style) for word in words]
         misfit = np.array([value is None for value in read], dtype=bool)
@@ -39,6 +55,95 @@ def raw_values(cells: Cells, kind: str, style: str = "", levels: Sequence[str] =
     if kind == "date":
         return values, ~np.isnan(values)
     return values, ~np.isin(values, (0.0, 1.0)) & ~np.isnan(values) if kind == "flag" else fits
+
+
+def style_of(cells: Text, comma: bool = False) -> str | None:
+    """The style in which a column's words are numbers, "point" or "comma"; None when they are not.
+
+    Args:
+        comma: the table writes decimals with a comma, so that 1,234 is a little more than one.
+
+    >>> words = Text(["1,234", "5,678"])
+    >>> style_of(words), style_of(words, comma=True), style_of(Text(["1,5", "NA"]))
+    ('point', 'comma', 'comma')
+    """
+    if cells.contains(",") and cells.floats(comma=True) is not None:
+        pointless = (word for row in range(len(cells)) if "," in (word := (cells[row] or "").strip()))
+        if comma or any(number(word) is None for word in pointless):
+            return "comma"
+    first = cells.first(MISSING_AMONG_NUMBERS)
+    if number_style([first]) is None:  # one that is not a number is enough, and most columns of text show it at once
+        return None
+    found = [word for word in words_of(cells)[0] if word is not None and word not in MISSING_AMONG_NUMBERS]
+    return number_style(found) if found else None
+
+
+def dates_style(cells: Text) -> str | None:
+    """As `date_style`, over the words of a column. Days and times of day are read apart: they repeat, moments do not.
+
+    >>> dates_style(Text(["31.12.2024 10:00", "", "1.1.2025"])), dates_style(Text(["2024-01-01 noon"]))
+    ('dmy', None)
+    """
+    first = cells.first(MISSING)
+    if date_style([first]) is None:
+        return None
+    if ":" not in first:
+        return date_style(word for word in words_of(cells)[0] if word is not None)
+    heads, tails, others = cells.split(DAY)
+    if any(word not in MISSING for word in others):
+        return None
+    if any(clock(tail) is None for tail in tails.distinct()[0] if tail is not None):
+        return None
+    return date_style(head for head in heads.distinct()[0] if head is not None)
+
+
+def _dates(cells: Text, style: str) -> np.ndarray | None:
+    """Days of a column of nothing but dates with times; None where some word is not one, or the first has no time."""
+    if ":" not in cells.first(MISSING):
+        return None
+    heads, tails, others = cells.split(DAY)
+    words, codes = heads.distinct()
+    ends, places = tails.distinct()
+    day = [math.nan if head is None else day_of(head, style) for head in words]
+    time = [(0, 0, 0.0) if tail is None else clock(tail) for tail in ends]
+    if None in day or None in time or any(word not in MISSING for word in others):
+        return None
+    hours, minutes, seconds = np.array(time, dtype=np.float64).reshape(-1, 3)[places].T
+    return np.array(day, dtype=np.float64)[codes] + hours / 24 + minutes / 1440 + seconds / 86400
+
+
+def writes_comma(columns: Iterable[Cells]) -> bool:
+    """Whether a table writes decimals with a comma: some column can be read so only, and none with a point only.
+
+    >>> writes_comma([Text(["1,5"]), Text(["1,234"])]), writes_comma([Text(["1,5"]), Text(["1,234.5"])])
+    (True, False)
+    """
+    written = [cells for cells in columns if isinstance(cells, Text)]
+    odd = [cells for cells in written if cells.floats() is None]  # the others hold no comma
+    if not any(cells.contains(",") and style_of(cells) == "comma" for cells in odd):
+        return False
+    return not any(cells.contains(".") and style_of(cells) == "point" for cells in written)
+
+
+def read_numbers(cells: Cells, style: str = "", comma: bool = False) -> tuple[np.ndarray, np.ndarray]:
+    """Numbers and misfits of cells that are to be read as those of training were, and else as they are written.
+
+    Args:
+        style: the training column's.
+        comma: the rows, or those of training, write decimals with a comma.
+
+    >>> read_numbers(Text(["4,5", "6"]))[0].tolist(), read_numbers(Text(["4.5"]), "comma")[0].tolist()
+    ([4.5, 6.0], [4.5])
+    """
+    if not isinstance(cells, Text):
+        return raw_values(cells, "number")
+    own = style or ("comma" if comma and cells.contains(",") else "point")
+    values, misfit = raw_values(cells, "number", own)
+    if misfit.any():
+        others, wrong = raw_values(cells, "number", "point" if own == "comma" else "comma")
+        if not wrong.any():
+            return others, wrong
+    return values, misfit
 
 
 def words_of(cells: Cells) -> tuple[list[str | None], np.ndarray]:

@@ -15,6 +15,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
+from leadline.data.account import counted
 from leadline.errors import DataError, ShapeError, UserError
 
 
@@ -53,7 +54,7 @@ def split_indices(
         if column.shape != (n,):
             raise ShapeError(
                 f"{name} must have one value for each row",
-                got=f"{name} of shape {tuple(column.shape)} for {n} rows",
+                got=f"{name} of shape {tuple(column.shape)} for {counted(n, 'row')}",
                 do=f"Pass a tensor of shape ({n},)",
             )
     if time is not None:

@@ -1,31 +1,36 @@
-"""Own data: a table in a .csv, .tsv or .parquet file becomes `Data` in one call.
+"""Own data: a table in a .csv, .tsv or .parquet file, or a data frame, becomes `Data` in one call.
 
 import leadline as ll
 data = ll.data.table("cars.csv", target="price")
+data = ll.data.table(frame, target="price")
 print(data.account)          # what each column is, what was filled in, which rows were refused and why
 """
 
 from __future__ import annotations
 
+import numbers
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from leadline.config import plain
+from leadline.data.arguments import checked
 from leadline.data.cells import Table, table_of
 from leadline.data.columns import named
 from leadline.data.data import Data
 from leadline.data.delimited import read_delimited
 from leadline.data.frame import Plan, data_of, stem
 from leadline.errors import DataError
+from leadline.settings import given
 
 DELIMITED = (".csv", ".tsv", ".csv.gz", ".tsv.gz")
 PARQUET = (".parquet", ".pq")
 ENDINGS = (*DELIMITED, *PARQUET)
 
 
+@checked
 def table(
-    path: str | Path,
+    path: Any,
     target: str,
     *,
     kind: str | None = None,
@@ -39,25 +44,28 @@ def table(
     group: str | None = None,
     time: str | None = None,
     weight: str | None = None,
-    test_path: str | Path | None = None,
+    test_path: Any = None,
 ) -> Data:
-    """The table in a file.
+    """The table in a file or a data frame.
 
     Args:
-        path: a file that ends in .csv, .tsv (either may be packed, .gz) or .parquet. The separator and a missing
-            header are found out; text must be UTF-8.
+        path: a file that ends in .csv, .tsv (either may be packed, .gz) or .parquet, or the rows themselves: a data
+            frame, a dictionary of columns or a list of dictionaries. The separator and a missing header of a file are
+            found out; text must be UTF-8.
         target: the column to predict.
-        kind: what the target is, such as "real" or "classes"; by default found out from its values.
+        kind: what the target is: real, positive, count, angle, proportion, binary or classes; by default found out
+            from its values.
         drop: columns to leave out.
         categories: columns to take as categories, such as a code that is written in digits.
         missing: "fill" (median, and an input that marks the row) or "drop" the rows with a missing value. Rows
             without a target are always refused.
         bad_rows: "error", or "refuse" to leave out lines with a wrong number of fields or an unreadable cell.
-        val, test: fractions of the rows, drawn at random with `split_seed`; classes are spread evenly.
+        val, test: parts of the rows, each from 0 and together below 1, drawn at random; classes are spread evenly.
+        split_seed: of that draw, any whole number.
         group: a column whose equal values stay in one split, such as a patient's number.
         time: a column by which to split, train first and test last, instead of at random.
         weight: a column that scales each row's loss.
-        test_path: a second file, whose rows are the test split.
+        test_path: a second file (or data frame), whose rows are the test split.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -75,17 +83,30 @@ def table(
     plan = Plan(
         target, kind, drop, categories, missing, bad_rows, val, test, split_seed, group=group, time=time, weight=weight
     )
-    path = Path(path).expanduser().absolute()
-    options: dict[str, Any] = {"path": str(path), "target": target, "kind": kind, "drop": list(plan.drop)}
-    options |= {"categories": list(plan.categories), "missing": missing, "bad_rows": bad_rows, "val": val, "test": test}
-    options |= {"split_seed": split_seed, "group": group, "time": time, "weight": weight, "test_path": None}
-    other = None
-    if test_path is not None:
-        test_path = Path(test_path).expanduser().absolute()
-        options["test_path"] = str(test_path)
-        other = read_rows(test_path)
-    recipe = {"source": "table", "options": plain(options)}
-    return data_of(read_rows(path, bad_rows), plan, name=stem(path), recipe=recipe, test=other)
+    rows, place = _rows(path, "path", bad_rows)
+    other, other_place = (None, None) if test_path is None else _rows(test_path, "test_path")
+    recipe = None
+    if place is not None and (test_path is None or other_place is not None):
+        options: dict[str, Any] = {"path": str(place), "target": target, "kind": kind, "drop": list(plan.drop)}
+        options |= {"categories": list(plan.categories), "missing": missing, "bad_rows": bad_rows}
+        options |= {"val": val, "test": test, "split_seed": split_seed, "group": group, "time": time, "weight": weight}
+        options["test_path"] = None if other_place is None else str(other_place)
+        recipe = {"source": "table", "options": plain(options)}
+    return data_of(rows, plan, name="frame" if place is None else stem(place), recipe=recipe, test=other)
+
+
+def _rows(what: Any, argument: str, bad_rows: str = "error") -> tuple[Table, Path | None]:
+    """The rows of a file, with its place, or of whatever holds a table in memory, which has none."""
+    if isinstance(what, (str, Path)):
+        place = Path(what).expanduser().absolute()
+        return read_rows(place, bad_rows), place
+    if what is None or isinstance(what, (bool, numbers.Number, bytes)) or callable(what):
+        raise DataError(
+            f"{argument} must be a file's path or a data frame",
+            got=given(argument, what),
+            do='Write the path in quotes, such as "cars.csv"',
+        )
+    return table_of(what, source="data frame"), None
 
 
 def read_rows(path: str | Path, bad_rows: str = "error") -> Table:

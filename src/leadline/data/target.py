@@ -12,6 +12,7 @@ from torch import Tensor
 from leadline.config import plain
 from leadline.errors import DataError
 from leadline.names import suggest
+from leadline.settings import given
 
 KINDS = ("real", "positive", "count", "angle", "proportion", "binary", "classes")
 
@@ -39,7 +40,7 @@ class Target:
 
     def __post_init__(self):
         if self.kind not in KINDS:
-            raise DataError("a target's kind must be known", got=repr(self.kind), do=suggest(self.kind, KINDS))
+            raise DataError("a target's kind must be known", got=repr(self.kind), do=suggest(str(self.kind), KINDS))
 
     @property
     def discrete(self) -> bool:
@@ -69,8 +70,17 @@ class Target:
 
     def encode(self, values: Sequence[Any]) -> Tensor:
         """Codes of class names, or the numbers as they are; an unknown class is refused by name."""
-        if not self.discrete:
-            return torch.as_tensor(values, dtype=torch.float32)
+        try:
+            values = values if isinstance(values, Tensor) else list(values)
+            if not self.discrete:
+                return torch.as_tensor(values, dtype=torch.float32)
+        except (TypeError, ValueError, RuntimeError):
+            wanted = "classes" if self.discrete else "numbers"
+            raise DataError(
+                f"values of {self.name} must be a list of {wanted}",
+                got=given("values", values),
+                do="Pass one value for each row",
+            ) from None
         code = {name: i for i, name in enumerate(self.classes)}
         unknown = sorted({str(value) for value in values} - set(code))
         if unknown:

@@ -76,10 +76,10 @@ def flag_pair(words: Iterable[str]) -> bool:
     return any(lowered <= set(pair) for pair in FLAG_PAIRS)
 
 
-_DATE = re.compile(
-    r"(\d{1,4})([-./])(\d{1,2})\2(\d{1,4})"
-    r"(?:[T ]+(\d{1,2}):(\d{2})(?::(\d{2}(?:\.\d+)?))?)? ?(?:(Z|UTC)|([+-])(\d{2}):?(\d{2}))?"
-)
+#: how a date begins, for splitting it from the time of day
+DAY = r"\d{1,4}[-./]\d{1,2}[-./]\d{1,4}"
+_DAY = re.compile(r"(\d{1,4})([-./])(\d{1,2})\2(\d{1,4})")
+_CLOCK = re.compile(r"(?:[T ]+(\d{1,2}):(\d{2})(?::(\d{2}(?:\.\d+)?))?)? ?(?:(?:Z|UTC)|([+-])(\d{2}):?(\d{2}))?")
 _EPOCH = date(1970, 1, 1).toordinal()
 
 
@@ -89,23 +89,46 @@ def days(word: str, style: str = "ymd") -> float | None:
     >>> days("1970-01-02 12:00"), days("31.12.1970", "dmy"), days("31.12.1970", "mdy")
     (1.5, 364.0, None)
     """
-    match = _DATE.fullmatch(word)
+    match = _DAY.match(word)
+    if match is None:
+        return None
+    day, time = day_of(match[0], style), clock(word[match.end() :])
+    if day is None or time is None:
+        return None
+    hours, minutes, seconds = time
+    return day + hours / 24 + minutes / 1440 + seconds / 86400
+
+
+def day_of(word: str, style: str = "ymd") -> int | None:
+    """Whole days since the start of 1970 of a date without a time."""
+    match = _DAY.fullmatch(word)
     if match is None:
         return None
     part = dict(zip(style, (match[1], match[3], match[4])))
     if len(part["y"]) != 4:
         return None
     try:
-        day = date(int(part["y"]), int(part["m"]), int(part["d"])).toordinal() - _EPOCH
+        return date(int(part["y"]), int(part["m"]), int(part["d"])).toordinal() - _EPOCH
     except ValueError:
         return None
-    hours, minutes, seconds = int(match[5] or 0), int(match[6] or 0), float(match[7] or 0)
+
+
+def clock(word: str) -> tuple[int, int, float] | None:
+    """Hours, minutes and seconds (UTC, where a zone is given) of what follows a date.
+
+    >>> clock("T12:30:15.5"), clock(" 12:00+02:00"), clock(""), clock(" noon")
+    ((12, 30, 15.5), (10, 0, 0.0), (0, 0, 0.0), None)
+    """
+    match = _CLOCK.fullmatch(word)
+    if match is None:
+        return None
+    hours, minutes, seconds = int(match[1] or 0), int(match[2] or 0), float(match[3] or 0)
     if hours > 24 or minutes > 59 or seconds >= 61:
         return None
-    if match[9]:
-        sign = -1 if match[9] == "+" else 1
-        hours, minutes = hours + sign * int(match[10]), minutes + sign * int(match[11])
-    return day + hours / 24 + minutes / 1440 + seconds / 86400
+    if match[4]:
+        sign = -1 if match[4] == "+" else 1
+        hours, minutes = hours + sign * int(match[5]), minutes + sign * int(match[6])
+    return hours, minutes, seconds
 
 
 def date_style(words: Iterable[str]) -> str | None:

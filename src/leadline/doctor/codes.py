@@ -46,7 +46,7 @@ CODES: dict[str, str] = {
     "non-finite-backward": "the gradient stopped being finite on its way back",
     "diverged": "the update itself went out of bounds",
     # after the run
-    "underfitting": "the model barely beats a constant guess even on the rows it trained on",
+    "underfitting": "the model barely beats a constant guess, or is worse, even on the rows it trained on",
     "overfitting": "the model is much better on the rows it trained on than on others",
     "no-better-than-constant": "on held-out rows the model is no better than a constant guess",
     "miscalibrated": "the probabilities do not come true as often as they say",

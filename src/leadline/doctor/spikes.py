@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from leadline.data.account import counted
 from leadline.doctor.finding import Finding
 
 WINDOW, LEAST = 64, 16  # losses that a jump is measured against; with fewer than 16 nothing is said
@@ -107,9 +108,9 @@ def _finding(spike: dict[str, float], lasted: int | None, *, returned: bool) -> 
     where = f"step {int(spike['step'])}"
     jump = f"from {spike['level']:.3g} to {spike['peak']:.3g}"
     if returned:
-        found = f"{jump}, back after {lasted} steps"
+        found = f"{jump}, back after {counted(lasted or 0, 'step')}"
         do = "Clip the gradient (clip=1.0), lower the learning rate or lengthen the warm-up"
         return Finding("loss-spike", "warning", "the loss jumped up and came back", where, found, do)
-    found = f"{jump}, not back " + (f"after {lasted} steps" if lasted else "when the run ended")
+    found = f"{jump}, not back " + (f"after {counted(lasted, 'step')}" if lasted else "when the run ended")
     do = "Go back to a checkpoint before this step with a lower learning rate, and clip the gradient (clip=1.0)"
     return Finding("loss-jump", "warning", "the loss jumped up and stayed there", where, found, do)

@@ -12,6 +12,7 @@ import math
 import torch
 from torch import Tensor
 
+from leadline.data.account import counted
 from leadline.data.data import Data, Split
 from leadline.doctor.columns import chunks
 from leadline.doctor.finding import Finding
@@ -71,7 +72,7 @@ def _small(data: Data) -> list[Finding]:
         return []
     what = "the validation split is too small to judge by" if count else "there is no validation split"
     do = "Set more rows aside, or cross-validate; settings chosen on so few rows are chosen by chance"
-    return [Finding("small-val", "note", what, "val split", f"{count} rows", do)]
+    return [Finding("small-val", "note", what, "val split", counted(count, "row"), do)]
 
 
 def _digest(split: Split) -> Tensor:

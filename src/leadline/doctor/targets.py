@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from leadline.data.account import counted
 from leadline.data.data import Data, Split
 from leadline.doctor.finding import Finding
 from leadline.doctor.words import percent, some
@@ -101,7 +102,9 @@ def _classes(data: Data) -> list[Finding]:
     for name in ("val", "test"):
         lost = ((counts[name] > 0) & ~present).nonzero().flatten().tolist() if name in counts else []
         if lost:
-            found = some(f"{names[c]!r} ({int(counts[name][c])} rows of {name}, none of train)" for c in lost)
+            found = some(
+                f"{names[c]!r} ({counted(int(counts[name][c]), 'row')} of {name}, none of train)" for c in lost
+            )
             findings.append(
                 Finding(
                     "class-missing",
@@ -116,7 +119,7 @@ def _classes(data: Data) -> list[Finding]:
     if common >= IMBALANCE * rare:
         least = names[int(torch.where(present, train, train.max() + 1).argmin())]
         most, share = names[int(train.argmax())], percent(common / len(data.train))
-        found = f"{common} rows of {most!r} ({share}), {rare} of {least!r}"
+        found = f"{counted(common, 'row')} of {most!r} ({share}), {rare} of {least!r}"
         findings.append(
             Finding(
                 "class-imbalance",

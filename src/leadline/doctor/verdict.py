@@ -6,6 +6,7 @@ the classes' frequencies, or the mean of y.
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -13,6 +14,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from leadline.data.account import counted
 from leadline.data.data import Data, Split
 from leadline.doctor.calibration import check_calibration
 from leadline.doctor.finding import Finding
@@ -25,7 +27,9 @@ from leadline.likelihoods.likelihood import Likelihood
 # Of the distance between a constant guess and perfection, a model that has learned something covers more than this
 # on the rows it trained on (for a real target: r² = 0.05).
 LEARNED = 0.05
-# Still falling: the last fifth of the epochs made more than this share of all progress (a steady fall makes 0.2).
+# Still falling: the last fifth of the run made more than this share of all progress (a steady fall makes 0.2). A fifth
+# by the learning rate, not by the epochs: where a schedule has all but stopped the steps, a loss that stands still says
+# nothing of the model.
 STILL_FALLING = 0.1
 # A gap that matters: five points of accuracy, or errors a third larger. Clean problems with enough rows (digits,
 # wine) stay below it even when every training row is learned by heart.
@@ -127,6 +131,14 @@ class _Rival:
         covered = self.covered(evaluation)
         return covered is not None and covered <= NO_BETTER
 
+    def wins(self, evaluation: Evaluation) -> bool:
+        """Whether the guess is the better one by every measure."""
+        if self.classes:
+            _, high = evaluation.interval("accuracy")
+            return high < self.accuracy and evaluation["nll"] > (1 + NO_BETTER) * self.nll
+        covered = self.covered(evaluation)
+        return covered is not None and covered < -NO_BETTER
+
     def words(self, evaluation: Evaluation) -> str:
         if self.classes:
             return (
@@ -146,23 +158,46 @@ def _underfitting(history: Sequence[Mapping], train: Evaluation, rival: _Rival) 
     covered = rival.covered(train)
     if covered is None or covered >= LEARNED:
         return []
-    what = "the model barely beats a constant guess even on the rows it trained on"
-    falling = _still_falling([record["train"]["loss"] for record in history if "loss" in record.get("train", {})])
-    if falling:
-        found = f"{rival.words(train)}; {percent(falling)} of the fall of the loss came in the last fifth of the epochs"
+    what = f"the model {_beside(covered)} a constant guess even on the rows it trained on"
+    records = [record for record in history if "loss" in record.get("train", {})]
+    late = _last_fifth([record.get("lr") for record in records])
+    falling = _still_falling([record["train"]["loss"] for record in records], late)
+    found = rival.words(train)
+    last = f"the last {counted(late, 'epoch')} of {len(records)}, a fifth of the run by its learning rate"
+    if falling is None:
+        do = "Train for more epochs; then try a learning rate ten times larger and smaller, and a larger model"
+    elif falling:
+        found += f"; {percent(falling)} of the fall of the loss came in {last}"
         do = "Train for more epochs or raise the learning rate: the loss was still falling when the run ended"
+        if late > len(records) // 4:
+            do = "Train for more epochs or raise the learning rate: the schedule ended before the loss had gone flat"
     else:
-        found = f"{rival.words(train)}; the loss has gone flat"
+        found += f"; the loss has gone flat in {last}"
         do = "Try a learning rate ten times larger and smaller, then a larger model; then ask if x can tell y at all"
     return [Finding("underfitting", "warning", what, "train split", found, do)]
 
 
-def _still_falling(losses: list[float]) -> float:
-    """Share of the run's progress made in its last fifth, or 0 where it is too small to speak of."""
+def _beside(covered: float) -> str:
+    """How a model that has not learned stands beside the guess, by the share of the way that it covers."""
+    if covered < -NO_BETTER:
+        return "is worse than"
+    return "is no better than" if covered <= NO_BETTER else "barely beats"
+
+
+def _last_fifth(rates: Sequence[float | None]) -> int:
+    """How many of the last epochs had a fifth of the learning rate's sum; without rates, a fifth of the epochs."""
+    known = [rate if rate is not None else 1.0 for rate in rates]
+    if None in rates or not sum(known) > 0:
+        known = [1.0] * len(known)
+    shares = itertools.accumulate(reversed(known))
+    return max(1, sum(share <= sum(known) / 5 * (1 + 1e-9) for share in shares))
+
+
+def _still_falling(losses: list[float], late_epochs: int) -> float | None:
+    """Share of the progress made in the last epochs, or 0 where it is too small to speak of; None if none can tell."""
     if len(losses) < 5 or not all(map(math.isfinite, losses)):
-        return 0.0
-    fifth = len(losses) // 5
-    late = losses[-fifth - 1] - losses[-1]
+        return None
+    late = losses[-min(late_epochs, len(losses) - 1) - 1] - losses[-1]
     whole = losses[0] - min(losses)
     share = late / whole if whole > 0 else 0.0
     return share if share > STILL_FALLING else 0.0
@@ -175,7 +210,7 @@ def _no_better(name: str, evaluation: Evaluation, rival: _Rival) -> list[Finding
     if rival.classes:
         low, high = evaluation.interval("accuracy")
         found += f"; with so few rows ({evaluation.count}) the accuracy may be {low:.2f} to {high:.2f}"
-    what = f"on {name} the model is no better than a constant guess"
+    what = f"on {name} the model {'is worse than' if rival.wins(evaluation) else 'is no better than'} a constant guess"
     do = (
         "What it learned does not carry over: look for more rows, better columns, or a simpler model; check that rows "
         "of x and y belong together"

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 import torch
 from torch import Tensor, nn
 
+from leadline.data.account import counted
 from leadline.likelihoods.likelihood import Likelihood
 
 _DRAWS = 400
@@ -38,7 +39,8 @@ class Evaluation(Mapping[str, float]):
         return self._intervals[name]
 
     def __repr__(self) -> str:
-        return f"Evaluation({', '.join(f'{name} {value:.4g}' for name, value in self.items())}; {self.count} rows)"
+        figures = ", ".join(f"{name} {value:.4g}" for name, value in self.items())
+        return f"Evaluation({figures}; {counted(self.count, 'row')})"
 
 
 @torch.no_grad()

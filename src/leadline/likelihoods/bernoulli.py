@@ -24,7 +24,7 @@ from leadline.likelihoods.prediction import Prediction, check_probability
 
 class Bernoulli(Likelihood):
     """Args:
-        label_smoothing: s of eq. 3, 0 <= s < 1.
+        label_smoothing: s of eq. 3, part of the loss that asks for all classes alike, 0 <= s < 1.
 
     >>> float(Bernoulli().loss(torch.zeros(1, 1), torch.ones(1)))  # log 2
     0.6931471824645996

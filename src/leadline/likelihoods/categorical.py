@@ -21,12 +21,13 @@ from leadline.errors import UserError
 from leadline.likelihoods.codes import SMOOTHING, check_codes, check_smoothing
 from leadline.likelihoods.likelihood import Likelihood
 from leadline.likelihoods.prediction import Prediction, check_probability
+from leadline.settings import whole
 
 
 class Categorical(Likelihood):
     """Args:
         num_classes: C, at least 2.
-        label_smoothing: s of eq. 3, 0 <= s < 1.
+        label_smoothing: s of eq. 3, part of the loss that asks for all classes alike, 0 <= s < 1.
 
     >>> float(Categorical(4).loss(torch.zeros(1, 4), torch.tensor([2])))  # log 4
     1.3862943649291992
@@ -37,10 +38,7 @@ class Categorical(Likelihood):
 
     def __init__(self, num_classes: int, label_smoothing: float = 0.0):
         super().__init__()
-        if num_classes < 2:
-            raise UserError(
-                "num_classes must be at least 2", got=f"num_classes={num_classes}", do="Check the target's classes"
-            )
+        num_classes = whole("num_classes", num_classes, 2)
         self.num_classes, self.label_smoothing = num_classes, check_smoothing(label_smoothing)
         self.dim_output = num_classes
 

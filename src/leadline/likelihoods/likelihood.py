@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from torch.distributions import Distribution
 
 from leadline.config import Configured
+from leadline.data.account import counted
 from leadline.data.target import Target
 from leadline.errors import ShapeError
 from leadline.likelihoods.prediction import Prediction
@@ -66,7 +67,7 @@ class Likelihood(nn.Module, ABC, Configured):
         """Raise a ShapeError when a model's output does not fit."""
         if output.shape != (len(y), self.dim_output):
             raise ShapeError(
-                f"{type(self).__name__} needs {self.dim_output} outputs for each example",
-                got=f"model output of shape {tuple(output.shape)} for {len(y)} examples",
+                f"{type(self).__name__} needs {counted(self.dim_output, 'output')} for each example",
+                got=f"model output of shape {tuple(output.shape)} for {counted(len(y), 'example')}",
                 do=f"Give the model dim_output={self.dim_output}",
             )

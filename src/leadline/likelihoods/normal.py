@@ -25,6 +25,7 @@ from leadline.data.target import Target
 from leadline.errors import DataError, ShapeError, UserError
 from leadline.likelihoods.likelihood import Likelihood
 from leadline.likelihoods.prediction import Prediction, check_probability
+from leadline.settings import real, whole
 
 VARIANCES = ("fixed", "learned", "input")
 _FLOOR = 1e-4  # least σ, in units of the target's deviation: a perfect fit must not reach log 0
@@ -32,8 +33,8 @@ _FLOOR = 1e-4  # least σ, in units of the target's deviation: a perfect fit mus
 
 class Normal(Likelihood):
     """Args:
-        variance: "fixed", "learned" or "input".
-        sigma: σ of "fixed", and where "learned" begins, in units of the target's deviation; > 0.
+        variance: "fixed", "learned" (one for all rows) or "input" (the network predicts one for each row).
+        sigma: σ of "fixed", and where "learned" begins, in units of the target's deviation; above 0.
         dim: number of real outputs, at least 1.
         shift, scale: one per output.
 
@@ -58,8 +59,7 @@ class Normal(Likelihood):
             raise UserError(
                 "variance must be fixed, learned or input", got=repr(variance), do="Choose one of the three"
             )
-        if not sigma > 0:
-            raise UserError("sigma must be positive", got=f"sigma={sigma}", do="Pass a deviation such as 1.0")
+        sigma, dim = real("sigma", sigma, 0, above=True, usual=1.0), whole("dim", dim)
         self.variance, self.sigma, self.dim = variance, sigma, dim
         self.shift, self.scale = tuple(shift), tuple(scale)
         self.dim_output = 2 * dim if variance == "input" else dim

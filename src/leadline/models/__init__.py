@@ -12,6 +12,7 @@ from leadline.errors import UnknownName
 from leadline.models.linear import Linear
 from leadline.models.mlp import MLP
 from leadline.names import lookup, suggest
+from leadline.settings import whole
 
 MODELS: dict[str, type[nn.Module]] = {"Linear": Linear, "MLP": MLP}
 
@@ -29,11 +30,14 @@ def build(name: str, dim_input: int, dim_output: int, seed: int = 0, **options: 
     known = choices(model_type)
     for option in options:
         if option not in known:
+            have = [other for other, kind in MODELS.items() if option in choices(kind)]
+            own = ", ".join(known) or "none of its own"
             raise UnknownName(
-                f"an option of {model_type.__name__} must be one of its arguments",
-                got=option,
-                do=suggest(option, known).rstrip("."),
+                f"{model_type.__name__} must be given options that it has",
+                got=option + (f", an option of {' and '.join(have)}" if have else ""),
+                do=f"{model_type.__name__} has {own}" if have or not known else suggest(option, known).rstrip("."),
             )
+    seed = whole("seed", seed, 0, 2**63 - 1, usual=0)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         return model_type(dim_input=dim_input, dim_output=dim_output, **options)

@@ -25,6 +25,7 @@ from leadline.layers.activation import activation as make_activation
 from leadline.layers.dropout import Dropout
 from leadline.models.sizes import check_sizes
 from leadline.names import lookup
+from leadline.settings import given, real
 
 NORMS: dict[str, type[nn.Module] | None] = {"none": None, "batch": nn.BatchNorm1d, "layer": nn.LayerNorm}
 
@@ -54,11 +55,14 @@ class MLP(nn.Module, Configured):
         residual: bool = False,
     ):
         super().__init__()
+        if isinstance(hidden, str) or not hasattr(hidden, "__iter__"):
+            raise UserError(
+                "MLP: hidden must be a list of widths", got=given("hidden", hidden), do="Write hidden=(100,)"
+            )
         widths = [dim_input, *hidden]
         check_sizes("MLP", dim_input=dim_input, dim_output=dim_output)
         check_sizes("MLP", **{f"hidden[{k}]": width for k, width in enumerate(hidden)})
-        if not 0 <= p_drop < 1:
-            raise UserError("MLP: p_drop must lie in [0, 1)", got=f"p_drop={p_drop}", do="A usual value is 0.2")
+        p_drop = real("p_drop", p_drop, 0, 1, usual=0.2)
         self.dim_input, self.hidden, self.dim_output = dim_input, tuple(hidden), dim_output
         self.activation, self.norm, self.p_drop, self.residual = activation, norm, p_drop, residual
         self.layers = nn.ModuleList(
