@@ -9,7 +9,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 CORE = ("torch", "numpy", "safetensors")
-HEAVY = ("polars", "narwhals", "pandas", "pyarrow", "sklearn", "scipy", "matplotlib", "rich", "tyro", "PIL", "mnist1d")
+HEAVY = ("polars", "narwhals", "pandas", "pyarrow", "sklearn", "scipy", "matplotlib", "rich", "PIL", "mnist1d")
 
 # Blocked modules look as if they were not installed, also to code that asks before it imports.
 BLOCK = """
@@ -58,7 +58,7 @@ def beyond_the_core():
 
 def test_the_core_is_enough_to_import():
     blocked = beyond_the_core()
-    assert {"polars", "matplotlib", "sklearn", "tyro", "rich"} <= blocked
+    assert {"polars", "matplotlib", "sklearn", "narwhals", "rich"} <= blocked
     assert not {"torch", "numpy", "safetensors", "typing_extensions"} & blocked
     done = run("import polars", blocked)
     assert "No module named 'polars'" in done.stderr, "the hook does not block"
