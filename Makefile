@@ -2,7 +2,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint types bench clean
+.PHONY: help demo test lint types bench claims clean
 
 PYTHON ?= python3
 BIN := .venv/bin
@@ -28,6 +28,9 @@ types: .venv/.stamp  ## the type checker over the package
 
 bench: .venv-bench/.stamp  ## Leadline beside its peers on this machine's CPU, as ratios
 	$(BENCH)/python -m benchmarks.mlp
+
+claims: .venv/.stamp  ## every claim at its full setting: figures in claims/, and the ledger (many minutes)
+	$(BIN)/leadline claims --all --full --folder claims --log src/leadline/claims/LOG.md
 
 clean:  ## remove the environments and every cache
 	rm -rf .venv .venv-bench .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis

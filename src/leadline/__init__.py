@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from leadline.version import VERSION
 
 if TYPE_CHECKING:
-    from leadline import data, doctor, layers, likelihoods, models, optim, settings, testing
+    from leadline import data, doctor, layers, lens, likelihoods, models, optim, settings, testing
     from leadline.run import Run
     from leadline.verbs import Replay, fit, load, replay, resume
 
@@ -28,7 +28,7 @@ _FROM = {
     **dict.fromkeys(("fit", "load", "replay", "resume", "Replay"), "leadline.verbs"),
     "Run": "leadline.run",
 }
-_PARTS = ("data", "doctor", "layers", "likelihoods", "models", "optim", "settings", "testing")
+_PARTS = ("data", "doctor", "layers", "lens", "likelihoods", "models", "optim", "settings", "testing")
 
 __all__ = [
     "Replay",
@@ -38,6 +38,7 @@ __all__ = [
     "doctor",
     "fit",
     "layers",
+    "lens",
     "likelihoods",
     "load",
     "models",

@@ -70,6 +70,7 @@ class Session:
         probe = lambda: _probe(model, likelihood, train)  # noqa: E731
         settings = settings.with_(threads=pick_threads(settings.threads, self.device, model, settings.batch, probe))
         self.gradient = rule or Gradient(settings, optimizer, schedule)
+        self.gradient.steps_per_epoch = train.steps
         self.gradient.bind(self.model, self.likelihood, steps)
         choice, note = choose(settings.compile, self.gradient, self.device, steps, probe)
         self.notes: list[str] = [note] if note else []

@@ -199,15 +199,27 @@ def _accepts(likelihood: Likelihood, output: Tensor, y: Tensor) -> None:
 
 def _is_negative_log_probability(likelihood: Likelihood, output: Tensor, y: Tensor) -> None:
     likelihood, output, y = likelihood.double(), output.double(), _double(y)
+    if not likelihood.has_density:
+        return _has_no_probability(likelihood, output, y)
     measures = likelihood.measures(output, y)
     _must("nll" in measures, likelihood, "measures() has no nll")
     log_p = _per_row(likelihood.prediction(output).log_prob(y))
     _close(measures["nll"], -log_p, likelihood, "nll is not -log p(y) of the distribution")
-    if not getattr(likelihood, "label_smoothing", 0):
+    if likelihood.loss_is_nll:
         _close(likelihood.loss(output, y), -log_p, likelihood, "the loss is not -log p(y) of the distribution")
     for row in (0, len(y) - 1):
         alone = likelihood.loss(output[row : row + 1], y[row : row + 1])[0]
         _close(alone, likelihood.loss(output, y)[row], likelihood, f"the loss of row {row} depends on other rows")
+
+
+def _has_no_probability(likelihood: Likelihood, output: Tensor, y: Tensor) -> None:
+    """A loss that is no -log p has no nll, and says so when it is asked for a probability."""
+    _must("nll" not in likelihood.measures(output, y), likelihood, "measures() has an nll, where there is no density")
+    try:
+        likelihood.prediction(output).log_prob(y)
+    except UserError:
+        return
+    _fail(likelihood, "log_prob answers, where there is no density")
 
 
 def _gradient(likelihood: Likelihood, output: Tensor, y: Tensor) -> None:
@@ -242,7 +254,7 @@ def _measures(likelihood: Likelihood, output: Tensor, y: Tensor) -> None:
     for name, value in measures.items():
         _must(value.shape == (len(y),), likelihood, f"{name} has shape {tuple(value.shape)}, not one value per example")
     summary = likelihood.summary({name: float(value.detach().mean()) for name, value in measures.items()})
-    _must("nll" in summary, likelihood, "summary() has no nll")
+    _must("nll" in summary or not likelihood.has_density, likelihood, "summary() has no nll")
     _must(likelihood.headline in summary, likelihood, f"summary() has no {likelihood.headline}, its headline")
 
 
@@ -258,6 +270,8 @@ def _prediction(likelihood: Likelihood, output: Tensor, y: Tensor) -> None:
     prediction = likelihood.prediction(output)
     _must(len(prediction) == len(y), likelihood, f"a prediction of {len(y)} rows has length {len(prediction)}")
     _must(prediction.mode.shape == y.shape, likelihood, f"mode has shape {tuple(prediction.mode.shape)}, y {y.shape}")
+    if not likelihood.has_density:
+        return
     first, again = prediction.sample(3, seed=5), prediction.sample(3, seed=5)
     _must(first.shape == (3, *y.shape), likelihood, f"3 samples have shape {tuple(first.shape)}")
     _must(torch.equal(first, again), likelihood, "two samples of the same seed differ")

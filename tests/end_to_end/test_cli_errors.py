@@ -88,7 +88,7 @@ def test_a_table_that_cannot_be_trained_on(verb, file, flags, must, hint, folder
 
 LINES = [
     ("trian xor", "must be a verb", "Did you mean train"),
-    ("zebra", "must be a verb", "Known: doctor"),
+    ("zebra", "must be a verb", "Known: claims"),
     ("--verbose", "must be a verb", "--verbose"),
     ("train", "which data", "list data"),
     ("train xorr", "must be a known name", "Did you mean xor"),

@@ -23,7 +23,7 @@ TABLE = (
     "--bad-rows --categories --drop --group --kind --missing --split-seed --target --test --test-path --time --val "
     "--weight"
 )
-FAMILIES = "--variance --sigma --label-smoothing"
+FAMILIES = "--variance --sigma --label-smoothing --coldness --edge --kappa --form"
 RUN = f"--model --likelihood {FAMILIES} --folder --report"
 FROZEN = {
     "train": f"{RUN} {MLP} {SETTINGS}",
@@ -44,6 +44,8 @@ FROZEN = {
     "show run": "",
     "list": "--folder",
     "replay": "--step",
+    "claims": "--all --full --folder --log",
+    "syllabus": "--all",
 }
 
 
@@ -54,7 +56,18 @@ def flags_after(line):
 
 
 def test_the_verbs():
-    assert list(VERBS) == ["train", "resume", "evaluate", "predict", "doctor", "show", "list", "replay"]
+    assert list(VERBS) == [
+        "train",
+        "resume",
+        "evaluate",
+        "predict",
+        "doctor",
+        "show",
+        "list",
+        "claims",
+        "syllabus",
+        "replay",
+    ]
 
 
 @pytest.mark.parametrize("line", FROZEN)

@@ -275,7 +275,11 @@ def test_low_precision_outputs(classes):
     assert "Worst mistakes" in read(half).text
 
 
-@pytest.mark.parametrize("name", LIKELIHOODS)
+#: several values a row, a measure in place of a density: their runs are told in the tests of their own
+OWN_TESTS = {"MultivariateNormal", "Margin", "Distance", "PlackettLuce", "Joint"}
+
+
+@pytest.mark.parametrize("name", [name for name in LIKELIHOODS if name not in OWN_TESTS])
 def test_every_registered_likelihood(name):
     """On the first kind of target that it is made for, or takes: y is drawn from the likelihood itself."""
     made_for = [kind for kind, default in DEFAULTS.items() if default == name]

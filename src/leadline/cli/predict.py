@@ -1,10 +1,13 @@
 """Predict rows of a file: the rows come back as CSV, with what the model says of each behind them.
 
 Columns that are added, behind those of the file: for classes `predicted`, the likeliest class, and `p(<class>)`, the
-probability of each; for a number `predicted`, its mean, and `low` and `high`, the ends of the interval that holds the
-value with probability --interval; for several numbers `predicted_1`, `predicted_2` …, `low_1` … and `high_1` …. Where
-the file has such a column already, the new one gets a `_` behind its name. Rows are read as those of training were;
-decimal commas and separators are found out.
+probability of each (ordered classes have `low` and `high` too); for a number `predicted`, its mean, and `low` and
+`high`, the ends of the interval that holds the value with probability --interval; for several numbers `predicted_1`,
+`predicted_2` …, `low_1` … and `high_1` …. The ends for a count are whole numbers, and hold it at least that often. For
+an angle `predicted` is the mean direction, and `low` and `high` end the arc around it: beyond ±π they have passed the
+seam. For a Mixture `predicted` is the highest mode, and `modes` holds all of them. For a ranking `predicted_1` … is the
+likeliest one. Where the file has such a column already, the new one gets a `_` behind its name. Rows are read as those
+of training were; decimal commas and separators are found out.
 """
 
 from __future__ import annotations
@@ -78,22 +81,66 @@ def columns_of(trained: Any, table: Any, level: float) -> dict[str, list[str]]:
     x = inputs_of(table, trained.inputs, math.prod(trained.shape), target.name)
     prediction = trained.predict(x.reshape(len(x), *trained.shape))
     if target.discrete:
-        classes = target.classes or ("0", "1")
-        chances = prediction.mean.double()
-        if chances.dim() == 1:
-            import torch
+        return class_columns(prediction, target, level)
+    if target.kind == "ranking":
+        ranking = prediction.mode
+        return {f"predicted_{k + 1}": _cells(ranking[:, k]) for k in range(ranking.shape[1])}
+    heads = getattr(prediction, "columns", None)  # a prediction of several families is one of each
+    if heads is not None:
+        each = [number_columns(head, level) for head in heads]
+        names = ("predicted", "modes", "low", "high")
+        return {f"{name}_{k}": own[name] for name in names for k, own in enumerate(each, 1) if name in own}
+    return number_columns(prediction, level)
 
-            chances = torch.stack([1 - chances, chances], 1)
-        columns = {"predicted": [classes[int(code)] for code in prediction.mode]}
-        return columns | {f"p({name})": [f"{p:.6g}" for p in chances[:, k].tolist()] for k, name in enumerate(classes)}
-    low, high = prediction.interval(level)
-    columns = {}
-    for name, values in (("predicted", prediction.mean), ("low", low), ("high", high)):
-        by_output = values.reshape(len(x), -1)
+
+def class_columns(prediction: Any, target: Any, level: float) -> dict[str, list[str]]:
+    """The likeliest class, the chances of each and, where classes have an order, the ends of the interval."""
+    classes = target.classes or ("0", "1")
+    chances = prediction.mean.double()
+    if chances.dim() == 1:
+        import torch
+
+        chances = torch.stack([1 - chances, chances], 1)
+    columns = {"predicted": [classes[int(code)] for code in prediction.mode]}
+    if target.kind == "ordered":
+        try:
+            low, high = prediction.interval(level)
+            columns |= {"low": [classes[int(c)] for c in low], "high": [classes[int(c)] for c in high]}
+        except UserError:  # a family that leaves the order aside
+            pass
+    return columns | {f"p({name})": [f"{p:.6g}" for p in chances[:, k].tolist()] for k, name in enumerate(classes)}
+
+
+def number_columns(prediction: Any, level: float) -> dict[str, list[str]]:
+    """Mean and interval of each number; of a mixture its modes, since its mean may be a value that never occurs."""
+    modes = getattr(prediction, "modes", None)
+    columns: dict[str, list[str]] = {}
+    if modes is not None:
+        columns["predicted"] = _cells(modes[:, 0])
+        columns["modes"] = ["; ".join(_cells(row[~row.isnan()])) for row in modes]
+        named: tuple[tuple[str, Any], ...] = ()
+    else:
+        mean = prediction.mean
+        named = (("predicted", mean if mean.shape == prediction.mode.shape else prediction.mode),)
+    try:
+        named = (*named, *zip(("low", "high"), prediction.interval(level), strict=True))
+    except UserError:
+        if not hasattr(prediction, "probabilities"):
+            raise  # only classes, one of several heads, have no interval at all
+    if modes is not None and prediction.circular:  # the turn of the arc in which the mode is written
+        turns = 2 * math.pi * ((modes[:, 0] - (named[0][1] + named[1][1]) / 2) / (2 * math.pi)).round()
+        named = tuple((name, end + turns) for name, end in named)
+    for name, values in named:
+        by_output = values.reshape(len(values), -1)
         many = by_output.shape[1] > 1
         for k in range(by_output.shape[1]):
-            columns[f"{name}_{k + 1}" if many else name] = [f"{v:.7g}" for v in by_output[:, k].tolist()]
+            columns[f"{name}_{k + 1}" if many else name] = _cells(by_output[:, k])
     return columns
+
+
+def _cells(values: Any) -> list[str]:
+    """Numbers as they are written: whole ones in full, others to the digits that a network has."""
+    return [f"{v:.0f}" if abs(v) < 1e15 and v == round(v) else f"{v:.7g}" for v in values.tolist()]
 
 
 def source_files(trained: Any) -> list[str]:

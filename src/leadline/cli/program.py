@@ -27,6 +27,8 @@ VERBS: dict[str, str] = {
     "doctor": "say what is wrong with data, a model, or a run",
     "show": "look at a model, data, the training loop or a run",
     "list": "name what there is: models, data, likelihoods, runs and more",
+    "claims": "run claims of the literature: figure, numbers, verdict",
+    "syllabus": "find where a section of a book lives in the library",
     "replay": "compute one step of a run again and look at its gradients",
 }
 

@@ -20,7 +20,7 @@ from leadline.data import SOURCES, is_path, load, source
 from leadline.data.data import Data
 from leadline.errors import DataError, UnknownName, UserError
 from leadline.flags import RESERVED, shell_words
-from leadline.likelihoods import FROM_TARGET, LIKELIHOODS, Likelihood, likelihood_for
+from leadline.likelihoods import DEFAULTS, FROM_TARGET, LIKELIHOODS, Likelihood, likelihood_for
 from leadline.likelihoods import choices as likelihood_choices
 from leadline.models import FROM_DATA, MODELS, build
 from leadline.names import lookup
@@ -28,6 +28,7 @@ from leadline.settings import Settings
 
 DEFAULT_MODEL = "MLP"
 MOST_COLUMNS = 12  # of which train and doctor tell
+_FEW = 2  # families that a heading of --help names
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,8 +57,9 @@ def model_flags(kind: type[nn.Module]) -> list[Flag]:
 
 
 def likelihood_flags(name: str | None) -> list[Flag]:
-    """The options that a user of the named likelihood chooses; of all of them where the target is to pick it."""
-    families = LIKELIHOODS.values() if name is None else [lookup(name, LIKELIHOODS, "likelihood")]
+    """The options that a user of the named likelihood chooses; of every target's default where the target picks it."""
+    defaults = [LIKELIHOODS[default] for default in dict.fromkeys(DEFAULTS.values())]
+    families = defaults if name is None else [lookup(name, LIKELIHOODS, "likelihood")]
     owners: dict[str, list[str]] = {}
     found: dict[str, Flag] = {}
     for family in families:
@@ -65,7 +67,8 @@ def likelihood_flags(name: str | None) -> list[Flag]:
         for flag in flags_of(family, "likelihood", group="", skip=FROM_TARGET):
             owners.setdefault(flag.option, []).append(family.__name__)
             found.setdefault(flag.option, replace(flag, default=usual[flag.option].default))
-    return [replace(flag, group=f"likelihood {' or '.join(owners[option])}") for option, flag in found.items()]
+    heading = lambda names: " or ".join(names) if len(names) <= _FEW else f"{names[0]} and others"  # noqa: E731
+    return [replace(flag, group=f"likelihood {heading(owners[option])}") for option, flag in found.items()]
 
 
 def setting_flags() -> list[Flag]:

@@ -32,6 +32,7 @@ from leadline.data.inputs import Identity, Inputs, Rescale, Standardize
 from leadline.data.labels import binary_1d, three_classes_1d, two_gaussians
 from leadline.data.measurements import car_prices, height_weight, pedestrians, repayment, wind_direction, wind_speed
 from leadline.data.mnist1d import mnist1d
+from leadline.data.patterns import patterns
 from leadline.data.plane import blobs, checkerboard, circles, imbalanced, moons, separable, spirals, xor
 from leadline.data.table import ENDINGS, table
 from leadline.data.target import Target
@@ -49,6 +50,7 @@ SOURCES: dict[str, Callable[..., Data]] = {
         *(binary_1d, three_classes_1d, two_gaussians, noise_regression, noise_binary),
         *(line, linear, twelve_points, gabor, sine, quasi_sine, uneven_noise, step, smooth, cubic, gap),
         *(inverse, branches),
+        patterns,
         *(wind_direction, wind_speed, pedestrians, repayment, height_weight, car_prices),
     )
 }

@@ -52,9 +52,10 @@ def arrays(
     Args:
         x: numpy array, tensor, nested lists, or a data frame (whose columns may be text, dates, and have gaps). One
             axis is taken as one column.
-        y: (n,) numbers or labels: text, truth values and few whole numbers are classes, floating-point numbers are
-            real; (n, k) with k > 1 is k real outputs.
-        kind: what y is, such as "real" or "classes", instead of that rule.
+        y: (n,) numbers or labels: text, truth values, few whole numbers, and -1 and +1 are classes, other
+            floating-point numbers are real; (n, k) with k > 1 is k real outputs.
+        kind: what y is, instead of that rule: real, positive, count, angle, proportion, binary, classes, ordered, or
+            ranking, of which y is (n, items), each row the items from the best on.
         names: names of the columns of x.
         val, test: fractions of the rows, drawn at random with `split_seed`; classes are spread evenly.
         scale: to mean 0 and deviation 1, by column; x of more than two axes by one figure for all.
@@ -118,8 +119,8 @@ def _of_frame(
     if len(shape) != 1:
         do = "Pass y.squeeze(), of shape (n,)" if shape[1:] == (1,) else "Pass x as an array to predict several numbers"
         raise ShapeError("y must have shape (n,) beside a data frame", got=f"y of shape {shape}", do=do)
-    if kind is None and np.asarray(_plain_array(y)).dtype.kind == "f":
-        kind = "real"
+    if kind is None:
+        kind = _kind_of_floats(np.asarray(_plain_array(y)))
     table = table_of(x, source=name)
     named = getattr(y, "name", None)  # a series has one
     label = _free(named if isinstance(named, str) and named else "y", table)
@@ -221,8 +222,8 @@ def _outcome(y: Any, kind: str | None, count: int) -> tuple[Tensor, Target]:
             "x and y must have one row per example", got=f"{counted(count, 'row')} of x and {len(values)} of y",
             do="Pass arrays whose first axis is the example",
         )  # fmt: skip
-    if kind is None and values.dtype.kind == "f":
-        kind = "real"  # whoever has floating-point numbers measured something
+    if kind is None:
+        kind = _kind_of_floats(values)
     outcome = read_outcome("y", cells_of(values, "y"))
     gap = np.flatnonzero(outcome.missing | outcome.misfit)
     if len(gap):
@@ -232,6 +233,13 @@ def _outcome(y: Any, kind: str | None, count: int) -> tuple[Tensor, Target]:
             do="Take these rows out of x and y",
         )
     return outcome.settle(np.arange(count), kind, lambda row: f"row {row}")
+
+
+def _kind_of_floats(values: np.ndarray) -> str | None:
+    """Whoever has floating-point numbers measured something, except for signs: -1 and +1 are two classes."""
+    if values.dtype.kind != "f":
+        return None
+    return "binary" if len(values) and (np.abs(values) == 1).all() and (values != values[0]).any() else "real"
 
 
 def _outputs(values: np.ndarray, kind: str | None, count: int) -> tuple[Tensor, Target]:
@@ -244,6 +252,8 @@ def _outputs(values: np.ndarray, kind: str | None, count: int) -> tuple[Tensor, 
             got=f"y of shape {shape} for {counted(count, 'row')} of x",
             do=do,
         )
+    if kind == "ranking":
+        return _ranking(values)
     if values.dtype.kind not in "fiub" or kind not in (None, "real"):
         raise DataError(
             "y of two axes must hold real numbers",
@@ -264,6 +274,18 @@ def _outputs(values: np.ndarray, kind: str | None, count: int) -> tuple[Tensor, 
             "y must be finite everywhere", got=f"{values[row].tolist()} in row {row}", do="Take the row out"
         )
     return labels, Target("real", dim=shape[1], shift=(0.0,) * shape[1], scale=(1.0,) * shape[1])
+
+
+def _ranking(values: np.ndarray) -> tuple[Tensor, Target]:
+    """Rows that hold 0 … k-1 each; what is no permutation is refused by the likelihood too, which knows its form."""
+    whole = values.dtype.kind in "iu" or (values.dtype.kind == "f" and (values == np.round(values)).all())
+    if not whole:
+        raise DataError(
+            "a ranking must hold whole numbers, the items from 0 on",
+            got=f"y of type {values.dtype}",
+            do="Pass scores.argsort(1)[:, ::-1] to rank by score",
+        )
+    return torch.from_numpy(values.astype(np.int64)), Target("ranking", dim=values.shape[1])
 
 
 def _split_by(columns: dict[str, Any], count: int, classes: Tensor | None) -> dict[str, Tensor | None]:
@@ -346,7 +368,7 @@ def _test_split(given: tuple[Any, Any], target: Target, inputs: Inputs, shape: t
         )
     _check_finite(values, inputs.names)
     if target.dim > 1:
-        labels = _as_numbers(y, "y of the test data", torch.float32)
+        labels = _as_numbers(y, "y of the test data", torch.int64 if target.kind == "ranking" else torch.float32)
     else:
         labels = read_known(cells_of(_plain_array(y), target.name), target, lambda row: f"row {row} of the test data")
     return Split(values, labels, None, torch.arange(len(values)))

@@ -310,7 +310,10 @@ def _other_rows(table: Table, inputs: TableInputs, target: Any, plan: Plan) -> S
 def _notes(plan: Plan, target: Any, numeric: bool) -> list[str]:
     notes = []
     if numeric and plan.kind is None and target.discrete:
-        notes.append(f'{target.name} holds few whole numbers, taken as classes; pass kind="real" to predict a number')
+        notes.append(
+            f"{target.name} holds few whole numbers, taken as classes; "
+            'pass kind="real" to predict a number, kind="count" a count'
+        )
     return notes
 
 

@@ -20,7 +20,7 @@ import functools
 import inspect
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ParamSpec
 
 import numpy as np
@@ -170,14 +170,14 @@ def check_settings(options: Mapping[str, Any]) -> None:
 
 def _data(name: str, drawn: Drawn, options: dict[str, Any]) -> Data:
     x = torch.from_numpy(np.asarray(drawn.x, dtype=np.float32).reshape(len(drawn.x), -1))
-    discrete = drawn.kind in ("binary", "classes")
+    discrete = drawn.kind in ("binary", "classes", "ordered")
     y = torch.from_numpy(np.asarray(drawn.y, dtype=np.int64 if discrete else np.float32))
     rows = split_indices(
         len(x), val=options["val"], test=options["test"], seed=options["seed"], stratify=y if discrete else None
     )
     train, val, test = (Split(x[index], y[index], rows=index) for index in rows)
-    if drawn.kind == "real":
-        target = Target.real(train.y, drawn.name)
+    if drawn.kind in ("real", "positive", "count", "proportion"):
+        target = replace(Target.real(train.y, drawn.name), kind=drawn.kind)
     else:
         target = Target(drawn.kind, drawn.name, classes=drawn.classes)
     columns = drawn.columns or (("x",) if x.shape[1] == 1 else tuple(f"x{i}" for i in range(1, x.shape[1] + 1)))

@@ -6,7 +6,7 @@
     other whole numbers, up to 20, each in 20 rows on average  classes
     all other numbers                                          real
 
-Naming a kind overrides the rule.
+Naming a kind overrides the rule: counts and angles are taken for such only when they are named.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from leadline.data.words import natural
 from leadline.errors import DataError
 from leadline.names import suggest
 
-DISCRETE = ("binary", "classes")
+DISCRETE = ("binary", "classes", "ordered")
 MOST_CLASSES = 20  # as which numbers are taken without being told
 
 #: what the numbers of a kind must be
@@ -35,6 +35,7 @@ _RANGES: dict[str, tuple[str, Callable[[np.ndarray], np.ndarray]]] = {
     "positive": ("more than 0", lambda y: y > 0),
     "count": ("whole and at least 0", lambda y: (y >= 0) & (y == np.round(y))),
     "proportion": ("between 0 and 1", lambda y: (y >= 0) & (y <= 1)),
+    "angle": ("in radians, from -2π to 2π,", lambda y: np.abs(y) <= 2 * np.pi + 1e-4),
 }
 
 
@@ -79,6 +80,12 @@ class Outcome:
         """y of `rows`, and what it is (without the figures of a training split)."""
         if kind is not None and kind not in KINDS:
             raise DataError("kind must be a kind of target", got=f"kind={kind!r}", do=suggest(str(kind), KINDS))
+        if kind == "ranking":
+            raise DataError(
+                "a ranking must have a column for each place",
+                got=f"one column, {self.name}",
+                do="Pass ll.data.arrays(x, y, kind='ranking') with y of shape (n, items)",
+            )
         if self.values is not None:
             values = self.values[rows]
             infinite = np.flatnonzero(np.isinf(values))
@@ -94,7 +101,7 @@ class Outcome:
                 return torch.from_numpy(values.astype(np.float32)), Target(kind or "real", self.name)
         elif kind not in (None, *DISCRETE):
             raise DataError(
-                f"{self.name} must hold numbers to be a {kind} target",
+                f"{self.name} must hold numbers to be {_named(kind)} target",
                 got=f"words such as {next(word for word in self.words if word is not None)!r}",
                 do='Pass kind="classes", or leave kind out',
             )
@@ -151,17 +158,20 @@ def read_known(cells: Cells, target: Target, at: Callable[[int], str], comma: bo
     if target.discrete:
         gap = outcome.missing
         labels = [outcome.words[code] for code in np.unique(outcome.codes[~gap])]
+        _check_classes(outcome, target, at)
         code = dict(zip(labels, target.encode(labels).tolist(), strict=True))
         return torch.tensor([code.get(word, -1) for word in outcome.words])[torch.from_numpy(outcome.codes)]
     if outcome.values is None or outcome.misfit.any():
         row = 0 if outcome.values is None else int(np.flatnonzero(outcome.misfit)[0])
         raise DataError(f"{target.name} must hold numbers", got=f"{shown(cells, row)} in {at(row)}", do="Mend it")
+    known = np.flatnonzero(~np.isnan(outcome.values))
+    _check_range(target.name, target.kind, outcome.values[known], known, at)
     return torch.from_numpy(outcome.values.astype(np.float32))
 
 
 def with_figures(target: Target, y: Tensor | np.ndarray) -> Target:
     """The target measured in the mean and deviation of `y`, the training rows'; classes stay as they are."""
-    if target.discrete:
+    if target.discrete or target.kind == "ranking":
         return target
     real = Target.real(torch.as_tensor(y), target.name)
     return replace(real, kind=target.kind)
@@ -200,9 +210,30 @@ def _check_range(name: str, kind: str, values: np.ndarray, rows: np.ndarray, at:
     legal, test = _RANGES[kind]
     wrong = np.flatnonzero(~test(values))
     if len(wrong):
+        degrees = kind == "angle" and np.abs(values).max() <= 720
         raise DataError(
-            f"{name} must be {legal} to be a {kind} target",
+            f"{name} must be {legal} to be {_named(kind)} target",
             got=f"{values[wrong[0]]:g} in {at(int(rows[wrong[0]]))}"
             + (f" ({len(wrong)} such rows)" if len(wrong) > 1 else ""),
-            do='Pass kind="real", or mend the values',
+            do=f"If these are degrees, turn them into radians: {name} * π / 180"
+            if degrees
+            else 'Pass kind="real", or mend the values',
         )
+
+
+def _check_classes(outcome: Outcome, target: Target, at: Callable[[int], str]) -> None:
+    """Every class must be one that the model was trained on; the first row of another is named."""
+    known = set(target.classes)
+    strange = np.array([word is not None and word not in known for word in outcome.words], dtype=bool)[outcome.codes]
+    wrong = np.flatnonzero(strange)
+    if len(wrong):
+        names = sorted({str(outcome.words[code]) for code in np.unique(outcome.codes[wrong])}, key=natural)
+        raise DataError(
+            f"{target.name} must hold classes that the model was trained on",
+            got=f"{', '.join(map(repr, names[:5]))}{', …' if names[5:] else ''}, first in {at(int(wrong[0]))}",
+            do=f"Use {', '.join(target.classes[:10])}{', …' if target.classes[10:] else ''}, or take these rows out",
+        )
+
+
+def _named(kind: str | None) -> str:
+    return f"{'an' if str(kind)[0] in 'aeiou' else 'a'} {kind}"

@@ -53,8 +53,8 @@ def table(
             frame, a dictionary of columns or a list of dictionaries. The separator and a missing header of a file are
             found out; text must be UTF-8.
         target: the column to predict.
-        kind: what the target is: real, positive, count, angle, proportion, binary or classes; by default found out
-            from its values.
+        kind: what the target is: real, positive, count, angle (in radians), proportion, binary, classes or ordered
+            (classes from low to high, by number or alphabet); by default real or classes, as its values suggest.
         drop: columns to leave out.
         categories: columns to take as categories, such as a code that is written in digits.
         missing: "fill" (median, and an input that marks the row) or "drop" the rows with a missing value. Rows

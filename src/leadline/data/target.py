@@ -14,7 +14,7 @@ from leadline.errors import DataError
 from leadline.names import suggest
 from leadline.settings import given
 
-KINDS = ("real", "positive", "count", "angle", "proportion", "binary", "classes")
+KINDS = ("real", "positive", "count", "angle", "proportion", "binary", "classes", "signs", "ordered", "ranking")
 
 
 @dataclass(frozen=True)
@@ -22,8 +22,8 @@ class Target:
     """Args:
         kind: one of `KINDS`.
         name: the column's name.
-        classes: names of the classes, in the order of their codes (binary and classes only).
-        dim: number of outputs a row (real kinds only).
+        classes: names of the classes, in the order of their codes (binary, classes and ordered only).
+        dim: number of outputs a row (real kinds, and the items of a ranking).
         shift, scale: mean and standard deviation of y over the training split, one per output: the unit in which
             a network predicts a real target. Likelihoods undo it, so losses and predictions are in y's own unit.
 
@@ -45,7 +45,7 @@ class Target:
     @property
     def discrete(self) -> bool:
         """Whether y holds class codes."""
-        return self.kind in ("binary", "classes")
+        return self.kind in ("binary", "classes", "ordered")
 
     @property
     def config(self) -> dict[str, Any]:
@@ -96,4 +96,8 @@ class Target:
             return f"{self.name}: {len(self.classes)} classes"
         if self.kind == "binary":
             return f"{self.name}: {' or '.join(self.classes)}" if self.classes else f"{self.name}: binary"
+        if self.kind == "ordered":
+            return f"{self.name}: {' < '.join(self.classes)}"
+        if self.kind == "ranking":
+            return f"{self.name}: ranking of {self.dim} items"
         return f"{self.name}: {self.kind}" + (f" ({self.dim} values)" if self.dim > 1 else "")

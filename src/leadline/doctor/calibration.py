@@ -18,6 +18,7 @@ from torch import Tensor
 from leadline.data.data import Data
 from leadline.doctor.finding import Finding
 from leadline.doctor.words import percent
+from leadline.errors import UserError
 from leadline.likelihoods.bernoulli import Bernoulli
 from leadline.likelihoods.categorical import Categorical
 from leadline.likelihoods.likelihood import Likelihood
@@ -91,8 +92,11 @@ def _classes(name: str, probabilities: Tensor, y: Tensor) -> list[Finding]:
 
 
 def _coverage(name: str, likelihood: Likelihood, output: Tensor, y: Tensor) -> list[Finding]:
-    with torch.no_grad():
-        low, high = likelihood.prediction(output).interval(LEVEL)
+    try:
+        with torch.no_grad():
+            low, high = likelihood.prediction(output).interval(LEVEL)
+    except UserError:  # a family that has no such interval, as quantiles have none beyond their levels
+        return []
     inside = ((y >= low.view_as(y)) & (y <= high.view_as(y))).double()
     coverage, count = float(inside.mean()), inside.shape[0]
     allowed = max(COVERAGE_GAP, SIGMAS * math.sqrt(LEVEL * (1 - LEVEL) / count))

@@ -160,11 +160,11 @@ class Loop:
     def _close_epoch(self) -> None:
         """The epoch is over. On a GPU, one that is not validated is settled when its losses have come by themselves."""
         state, settings = self.state, self.settings
-        last = state.epoch + 1 == settings.epochs
+        last = state.epoch + 1 == settings.epochs or self.rule.finished
         validating = self.val is not None and ((state.epoch + 1) % settings.validate_every == 0 or last)
         self._unsettled.append((state.epoch + 1, state.step, _Arriving(state.epoch_losses())))
         evaluation = self.validate() if validating else None
-        if last or (evaluation is not None and not math.isfinite(evaluation["nll"])):
+        if last or (evaluation is not None and not math.isfinite(evaluation.get("nll", 0.0))):
             self._check_finite()
         state.epoch, state.losses = state.epoch + 1, []
         self.settle(evaluation, wait=validating or last or self.stop_asked)
@@ -192,15 +192,17 @@ class Loop:
                 state.ended = "diverged"
             elif settings.patience is not None and state.stale >= settings.patience:
                 state.ended = "stopped early"
-            elif epoch == settings.epochs:
+            elif epoch == settings.epochs or (self.rule.finished and not self._unsettled):
                 state.ended = "finished"
             self._say(EpochDone(epoch, step, self.rule.rate(step - 1), metrics, improved, losses))
 
     def _judge(self, evaluation: Evaluation) -> bool:
-        """Keep these weights if no earlier epoch scored higher; equal scores prefer the later epoch."""
+        """Keep these weights if no earlier epoch scored higher, or if the rule wants its last ones; equal scores prefer
+        the later epoch."""
         state = self.state
         score = evaluation[self.likelihood.headline] * (1 if self.likelihood.higher_is_better else -1)
-        if math.isnan(score) or (state.best_score is not None and score < state.best_score):
+        worse = state.best_score is not None and score < state.best_score
+        if math.isnan(score) or (worse and not self.rule.latest_is_best):
             state.stale += 1
             return False
         state.stale = 0 if state.best_score is None or score > state.best_score else state.stale + 1

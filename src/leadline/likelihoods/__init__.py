@@ -8,22 +8,74 @@ from typing import Any
 from leadline.data.target import Target
 from leadline.errors import UnknownName, UserError
 from leadline.likelihoods.bernoulli import Bernoulli
+from leadline.likelihoods.beta import Beta
 from leadline.likelihoods.categorical import Categorical
+from leadline.likelihoods.exponential import Exponential
+from leadline.likelihoods.focal import Focal
+from leadline.likelihoods.gamma import Gamma
+from leadline.likelihoods.huber import Huber
+from leadline.likelihoods.joint import Joint
+from leadline.likelihoods.laplace import Laplace
 from leadline.likelihoods.likelihood import Likelihood
+from leadline.likelihoods.log_normal import LogNormal
+from leadline.likelihoods.margin import Distance, Margin
+from leadline.likelihoods.mixture import Mixture
+from leadline.likelihoods.multivariate_normal import MultivariateNormal
+from leadline.likelihoods.negative_binomial import NegativeBinomial
 from leadline.likelihoods.normal import Normal
+from leadline.likelihoods.ordinal import Ordinal
+from leadline.likelihoods.plackett_luce import PlackettLuce
+from leadline.likelihoods.poisson import Poisson
 from leadline.likelihoods.prediction import Prediction
+from leadline.likelihoods.quantile import Quantile
+from leadline.likelihoods.robust import Robust
+from leadline.likelihoods.signs import Signs
+from leadline.likelihoods.student_t import StudentT
+from leadline.likelihoods.von_mises import VonMises
 from leadline.names import lookup, suggest
 
 LIKELIHOODS: dict[str, type[Likelihood]] = {
     "Normal": Normal,
+    "Laplace": Laplace,
+    "StudentT": StudentT,
+    "Huber": Huber,
+    "Robust": Robust,
+    "Quantile": Quantile,
+    "MultivariateNormal": MultivariateNormal,
+    "Gamma": Gamma,
+    "LogNormal": LogNormal,
+    "Exponential": Exponential,
+    "Beta": Beta,
     "Bernoulli": Bernoulli,
     "Categorical": Categorical,
+    "Signs": Signs,
+    "Margin": Margin,
+    "Distance": Distance,
+    "Poisson": Poisson,
+    "NegativeBinomial": NegativeBinomial,
+    "VonMises": VonMises,
+    "Ordinal": Ordinal,
+    "Focal": Focal,
+    "PlackettLuce": PlackettLuce,
+    "Mixture": Mixture,
+    "Joint": Joint,
 }
 
 #: what `likelihood_for` fills in from the target; everything else of a constructor is the user's to choose
-FROM_TARGET = ("num_classes", "dim", "shift", "scale")
+FROM_TARGET = ("num_classes", "dim", "shift", "scale", "options")
 
-DEFAULTS = {"real": "Normal", "binary": "Bernoulli", "classes": "Categorical"}
+DEFAULTS = {
+    "signs": "Signs",
+    "real": "Normal",
+    "positive": "Gamma",
+    "proportion": "Beta",
+    "count": "Poisson",
+    "angle": "VonMises",
+    "binary": "Bernoulli",
+    "classes": "Categorical",
+    "ordered": "Ordinal",
+    "ranking": "PlackettLuce",
+}
 
 
 def likelihood_for(target: Target, name: str | None = None, **options: Any) -> Likelihood:
@@ -33,11 +85,12 @@ def likelihood_for(target: Target, name: str | None = None, **options: Any) -> L
     Bernoulli()
     """
     family = lookup(name or DEFAULTS.get(target.kind, "Normal"), LIKELIHOODS, "likelihood")
-    if name and issubclass(family, (Bernoulli, Categorical)) != target.discrete:
+    if name and target.kind not in family.kinds:
         raise UserError(
             f"likelihood {family.__name__} must fit the target",
             got=f"{target}",
-            do=f"Leave the likelihood out, and {DEFAULTS.get(target.kind, 'Normal')} is taken",
+            do=f"Leave the likelihood out, and {DEFAULTS.get(target.kind, 'Normal')} is taken; or, if the values are "
+            f'of that kind, say so with kind="{family.kinds[0]}"',
         )
     known = choices(family)
     for option in options:
@@ -68,10 +121,31 @@ def choices(family: type[Likelihood]) -> dict[str, inspect.Parameter]:
 __all__ = [
     "LIKELIHOODS",
     "Bernoulli",
+    "Beta",
     "Categorical",
+    "Exponential",
+    "Gamma",
+    "Huber",
+    "Laplace",
     "Likelihood",
+    "LogNormal",
+    "MultivariateNormal",
     "Normal",
     "Prediction",
+    "Quantile",
+    "Robust",
+    "StudentT",
+    "Focal",
+    "Joint",
+    "Mixture",
+    "NegativeBinomial",
+    "Ordinal",
+    "PlackettLuce",
+    "Poisson",
+    "VonMises",
+    "Distance",
+    "Margin",
+    "Signs",
     "choices",
     "likelihood_for",
 ]

@@ -32,6 +32,7 @@ class Bernoulli(Likelihood):
 
     headline = "accuracy"
     higher_is_better = True
+    kinds = ("binary", "classes", "ordered")
     dim_output = 1
 
     def __init__(self, label_smoothing: float = 0.0):

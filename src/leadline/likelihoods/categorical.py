@@ -35,6 +35,7 @@ class Categorical(Likelihood):
 
     headline = "accuracy"
     higher_is_better = True
+    kinds = ("classes", "binary", "ordered")
 
     def __init__(self, num_classes: int, label_smoothing: float = 0.0):
         super().__init__()

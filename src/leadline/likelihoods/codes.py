@@ -27,10 +27,13 @@ def check_codes(y: Tensor, num_classes: int) -> None:
     wrong = ((y < 0) | (y >= num_classes)).nonzero().flatten()
     if len(wrong):
         row = int(wrong[0])
+        signs = num_classes == 2 and bool((y.abs() == 1).all())
         raise DataError(
             f"class codes must lie in 0 … {num_classes - 1}",
             got=f"{len(wrong)} outside, the first {y[row].item():g} in row {row}",
-            do="Recode the labels, or give the model as many outputs as there are classes",
+            do="These are signs: pass (y + 1) / 2, or let ll.data.arrays(x, y) find the two classes"
+            if signs
+            else "Recode the labels, or give the model as many outputs as there are classes",
         )
 
 

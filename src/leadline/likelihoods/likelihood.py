@@ -33,11 +33,20 @@ class Likelihood(nn.Module, ABC, Configured):
     #: the metric by which people judge this family, and whether more of it is better
     headline: str = "nll"
     higher_is_better: bool = False
+    #: whether it is a distribution at all; losses that are none have no nll, and say so when asked for a probability
+    has_density: bool = True
+    #: kinds of target that it scores, the one that it is made for first
+    kinds: tuple[str, ...] = ("real", "positive", "count", "angle", "proportion")
 
     @classmethod
     def for_target(cls, target: Target, **options: Any) -> Likelihood:
         """The member of this family that fits a target; `options` are arguments that a target does not decide."""
         return cls(**options)
+
+    @property
+    def loss_is_nll(self) -> bool:
+        """Whether it trains on -log p(y) itself, and not on a relative of it such as smoothed labels."""
+        return not getattr(self, "label_smoothing", 0)
 
     @abstractmethod
     def distribution(self, output: Tensor) -> Distribution:

@@ -64,6 +64,10 @@ class Prediction(ABC):
         """log p(y) of each row, in y's own unit."""
         return self.distribution.log_prob(self._as_y(y))
 
+    def cdf(self, y: Any) -> Tensor:
+        """P(Y <= y) of each row, for families whose distribution function is known."""
+        return self.distribution.cdf(self._as_y(y))
+
     def _as_y(self, y: Any) -> Tensor:
         """Values of y for these rows, of their very shape: (n, 1) against (n,) would broadcast to (n, n)."""
         y = torch.as_tensor(y, device=self.mode.device)

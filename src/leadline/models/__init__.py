@@ -9,12 +9,36 @@ import torch
 from torch import nn
 
 from leadline.errors import UnknownName
+from leadline.models.capacity import capacity, capacity_without_errors, crosstalk, flip_probability
+from leadline.models.circuit import Circuit, Unit, circuit_of
+from leadline.models.composed import Composed
+from leadline.models.constructed import folding, identity, interpolant, orthants, sawtooth
+from leadline.models.dense_memory import DenseMemory
+from leadline.models.dichotomies import count_dichotomies, cover, estimate_share, share_separable
+from leadline.models.equation import equations
+from leadline.models.fusion import compose, fuse
+from leadline.models.hopfield import Hopfield
+from leadline.models.kinds import kind
 from leadline.models.linear import Linear
 from leadline.models.mlp import MLP
+from leadline.models.modern_hopfield import ModernHopfield
+from leadline.models.perceptron import Perceptron
+from leadline.models.separability import novikoff, separable, separate, version_space
+from leadline.models.shallow import Shallow
+from leadline.models.symmetry import flip, fold, permute, rescale
 from leadline.names import lookup, suggest
 from leadline.settings import whole
 
-MODELS: dict[str, type[nn.Module]] = {"Linear": Linear, "MLP": MLP}
+MODELS: dict[str, type[nn.Module]] = {
+    "Linear": Linear,
+    "MLP": MLP,
+    "Perceptron": Perceptron,
+    "Hopfield": Hopfield,
+    "DenseMemory": DenseMemory,
+    "ModernHopfield": ModernHopfield,
+    "Shallow": Shallow,
+    "Composed": Composed,
+}
 
 #: what `build` fills in from the data; everything else of a constructor is the user's to choose
 FROM_DATA = ("dim_input", "dim_output")
@@ -49,4 +73,44 @@ def choices(model_type: type[nn.Module]) -> dict[str, inspect.Parameter]:
     return {name: parameter for name, parameter in parameters.items() if name not in FROM_DATA}
 
 
-__all__ = ["MODELS", "MLP", "Linear", "build", "choices"]
+__all__ = [
+    "MODELS",
+    "MLP",
+    "Composed",
+    "Linear",
+    "Shallow",
+    "build",
+    "choices",
+    "compose",
+    "equations",
+    "flip",
+    "fold",
+    "folding",
+    "fuse",
+    "identity",
+    "interpolant",
+    "kind",
+    "orthants",
+    "permute",
+    "rescale",
+    "sawtooth",
+    "Circuit",
+    "DenseMemory",
+    "Hopfield",
+    "ModernHopfield",
+    "Perceptron",
+    "Unit",
+    "capacity",
+    "capacity_without_errors",
+    "circuit_of",
+    "count_dichotomies",
+    "cover",
+    "crosstalk",
+    "estimate_share",
+    "flip_probability",
+    "novikoff",
+    "separable",
+    "separate",
+    "share_separable",
+    "version_space",
+]

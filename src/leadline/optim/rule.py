@@ -22,6 +22,12 @@ class Rule(ABC):
 
     #: how many batches `steps` likes to receive at once
     steps_per_call: int = 1
+    #: how many batches make one pass over the rows; set before `bind`
+    steps_per_epoch: int = 1
+    #: whether further steps would change nothing; the run then ends after the epoch
+    finished: bool = False
+    #: whether the last weights are the answer, whatever validation says of earlier ones
+    latest_is_best: bool = False
 
     @abstractmethod
     def bind(self, model: nn.Module, likelihood: Likelihood, total_steps: int) -> None:

@@ -64,11 +64,11 @@ def learning(history: Sequence[dict[str, Any]], best_epoch: int | None, metric: 
         axes = figure.subplot_mosaic([["loss", "metric"], ["lr", "metric"]], height_ratios=[4.6, 1])
     else:
         axes = figure.subplot_mosaic([["loss"], ["lr"]], height_ratios=[4.6, 1])
-    drawn = _curves(
-        axes["loss"], epochs, {"train": _column(history, "train", "loss"), "val": _column(history, "val", "nll")}
-    )
+    density = any("nll" in (line.get("val") or {"nll": 0}) for line in history)
+    val = _column(history, "val", "nll" if density else "loss")
+    drawn = _curves(axes["loss"], epochs, {"train": _column(history, "train", "loss"), "val": val})
     _logarithmic(axes["loss"], drawn)
-    _title(axes["loss"], "Loss by epoch", x="", y="loss (nats per row)", legend=None)
+    _title(axes["loss"], "Loss by epoch", x="", y="loss (nats per row)" if density else "loss", legend=None)
     if both:
         part = metric == "accuracy"
         drawn = _curves(axes["metric"], epochs, {split: _column(history, split, metric) for split in ("train", "val")})

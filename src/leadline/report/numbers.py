@@ -22,7 +22,7 @@ LEVELS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95)
 
 @dataclass(frozen=True, eq=False)
 class Answers:
-    """What the model said of a split: y as it was given, the prediction, and −log p(y) of each row."""
+    """What the model said of a split: y as it was given, the prediction, and −log p(y) of each row; its loss where there is no p."""
 
     y: np.ndarray
     prediction: Prediction
@@ -34,7 +34,8 @@ class Answers:
         output = facts.outputs[split].detach()
         output = output if output.dtype in (torch.float32, torch.float64) else output.float()
         y = facts.data[split].y
-        nll = facts.likelihood.measures(output, y.to(output.device))["nll"]
+        measures = facts.likelihood.measures(output, y.to(output.device))
+        nll = measures["nll" if facts.likelihood.has_density else "loss"]
         return cls(array(y), facts.likelihood.prediction(output), array(nll))
 
     @property

@@ -1,0 +1,261 @@
+"""What a model answers over two features: where one class gives way to another, or a surface of predicted values.
+
+    p(y | x_i = s, x_j = t, all others held)          two features, in their own units            (1)
+    p(y | mean + s·u + t·v)                           the plane of the two largest variances       (2)
+
+In (1) the others are held at the middle of the shown rows, or at values of the caller's; a category at its commonest
+level. In (2) the plane lies in the space that the network reads, and rows are seen by their shadows on it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from leadline.engine.evaluation import outputs
+from leadline.errors import UserError
+from leadline.lens.regions import check_window
+from leadline.lens.rows import Rows, family_of, fit_to, rows_of
+from leadline.lens.style import HUES, INK, blank, heat, label, percent, short, some, styled
+from leadline.lens.untouched import untouched
+from leadline.lens.view import View
+from leadline.likelihoods import Likelihood
+from leadline.names import suggest
+from leadline.settings import given, whole
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+_HELD: dict[str, Callable[..., Any]] = {"median": np.median, "mean": np.mean}
+
+
+@dataclass(frozen=True, eq=False)
+class Boundary(View):
+    """Answers on a grid over two features, with the rows.
+
+    Args:
+        first, second: coordinates of the grid; `names` of the two.
+        classes: names of the classes; none for a real target, called `target`.
+        answer: probabilities of the classes, (second, first, C), or predicted means, (second, first).
+        points: the rows' coordinates, (n, 2), their `y`, and whether the answer to the whole row is `wrong`.
+        held: the other features and what they are held at.
+        explained: parts of the inputs' variance along the two axes of a projection.
+    """
+
+    first: np.ndarray
+    second: np.ndarray
+    names: tuple[str, str]
+    target: str
+    classes: tuple[str, ...]
+    answer: np.ndarray
+    points: np.ndarray
+    y: np.ndarray
+    wrong: np.ndarray
+    held: dict[str, float]
+    explained: tuple[float, float] | None
+
+    @styled
+    def plot(self) -> Figure:
+        figure = blank(6.2, 5.0)
+        ax = figure.subplots()
+        shown = some(np.arange(len(self.points)))
+        x, y = self.points[shown].T
+        if self.classes:
+            self._classes(ax, x, y, shown)
+            title = "Decision boundary"
+        else:
+            both = np.concatenate([self.answer.ravel(), self.y[shown]])
+            span: dict[str, Any] = {"vmin": float(np.nanmin(both)), "vmax": float(np.nanmax(both))}
+            mesh = heat(ax, self.first, self.second, self.answer, f"{self.target} (its own unit)", **span)
+            if np.ptp(self.answer) > 0:
+                lines = ax.contour(self.first, self.second, self.answer, 8, colors="white", linewidths=0.7, alpha=0.8)
+                ax.clabel(lines, fmt=short, fontsize=7)
+            ax.scatter(
+                x, y, 15, self.y[shown], cmap=mesh.cmap, norm=mesh.norm, edgecolors="white", linewidths=0.6,
+                label="row, coloured by its true value",
+            )  # fmt: skip
+            title = f"Predicted {self.target}"
+        if self.explained is not None:
+            title += f" on a plane with {percent(sum(self.explained))} of the inputs' variance"
+        elif self.held:
+            title += f", {len(self.held)} other feature{'s' if len(self.held) > 1 else ''} held"
+        label(ax, title, *self.names, legend=4)
+        ax.set(xlim=(self.first[0], self.first[-1]), ylim=(self.second[0], self.second[-1]))
+        return figure
+
+    def _classes(self, ax: Any, x: np.ndarray, y: np.ndarray, shown: np.ndarray) -> None:
+        from matplotlib.colors import to_rgb
+
+        count = len(self.classes)
+        hues = np.array([to_rgb(HUES[c % len(HUES)]) for c in range(count)])
+        ground = 1 - 0.5 * (1 - self.answer @ hues)  # mixed by probability, half way to white
+        ends = (self.first[0], self.first[-1], self.second[0], self.second[-1])
+        ax.imshow(np.clip(ground, 0, 1), origin="lower", extent=ends, aspect="auto", interpolation="bilinear")
+        ax.grid(False)
+        for c in range(count) if count > 2 else (0,):
+            rest = np.delete(self.answer, c, axis=2).max(2)
+            lead = self.answer[:, :, c] - rest
+            if lead.min() < 0 < lead.max():
+                ax.contour(self.first, self.second, lead, [0], colors=INK, linewidths=1.1)
+        ax.plot([], [], color=INK, lw=1.1, label="boundary")
+        for c in range(count):
+            of = self.y[shown] == c
+            if of.any():
+                name = self.classes[c] if len(self.classes[c]) <= 18 else f"{self.classes[c][:17]}…"
+                ax.plot(x[of], y[of], "o", ms=4, color=HUES[c % len(HUES)], mec="white", mew=0.5, label=name)
+        wrong = self.wrong[shown]
+        if wrong.any():
+            ax.plot(x[wrong], y[wrong], "o", ms=7.5, mfc="none", mec=INK, mew=0.8, label="wrong answer")
+
+
+def boundary(
+    model: nn.Module,
+    data: Any,
+    features: Any = (0, 1),
+    *,
+    likelihood: Likelihood | str | None = None,
+    held: str | dict[str | int, float] = "median",
+    window: Any = None,
+    num: int = 161,
+    split: str = "train",
+    output: int = 0,
+) -> Boundary:
+    """What `model` answers over two features of `data`.
+
+    Args:
+        data: Data, or with a likelihood a Split or a pair (x, y) of the network's own inputs.
+        features: two names or numbers of features, or "pca" (2).
+        likelihood: None takes the target's; pass a run's own, which may have learned.
+        held: "median" or "mean" of the rows, or values of single features by name or number, the rest at the median.
+        window: ((least, largest), (least, largest)); by default the rows and a margin.
+        num: grid points a side.  output: which of several real outputs.
+
+    >>> import leadline as ll
+    >>> view = boundary(ll.models.Linear(2, 1), ll.data.moons(num=60))
+    >>> view.answer.shape, view.names
+    ((161, 161, 2), ('x1', 'x2'))
+    """
+    num, rows = whole("num", num, 2, usual=161), rows_of(data, split)
+    family = family_of(rows, likelihood)
+    if isinstance(features, str):
+        if features != "pca":
+            raise UserError("features must be two features, or pca", got=given("features", features), do="Name two")
+        seen: _Plane | _Pair = _Plane(model, rows)
+    else:
+        seen = _Pair(rows, features, held)
+    bounds = _bounds(seen.points) if window is None else check_window(window)
+    first, second = (np.linspace(*ends, num) for ends in bounds)
+    grid = np.stack(np.meshgrid(first, second), 2).reshape(-1, 2)
+    with untouched(model):
+        classes, answer = _answers(model, family, fit_to(model, seen.inputs(torch.tensor(grid))), rows, output)
+        _, own = _answers(model, family, rows.encoded(model), rows, output)
+    y = rows.y.reshape(len(rows.y), -1)[:, output if not classes else 0].cpu().numpy()
+    wrong = own.argmax(1) != y if classes else np.zeros(len(y), bool)
+    return Boundary(
+        first, second, seen.names, rows.target.name if rows.target else "y", classes,
+        answer.reshape(num, num, *answer.shape[1:]), seen.points, y, wrong, seen.held, seen.explained,
+    )  # fmt: skip
+
+
+def _answers(
+    model: nn.Module, family: Likelihood, x: Tensor, rows: Rows, output: int
+) -> tuple[tuple[str, ...], np.ndarray]:
+    """Class names and probabilities (n, C), or no names and predicted means (n,)."""
+    prediction = family.prediction(outputs(model, x))
+    said = (prediction.mean if family.has_density else prediction.mode).double().cpu().numpy()
+    discrete = rows.target.discrete if rows.target is not None else not rows.y.is_floating_point()
+    if not discrete:
+        return (), said.reshape(len(said), -1)[:, output]
+    names = rows.target.classes if rows.target is not None else ()
+    if not family.has_density:  # it names a class and no probability
+        said = np.eye(max(len(names), int(rows.y.max()) + 1))[said.astype(int)]
+    probability = np.stack([1 - said, said], 1) if said.ndim == 1 else said
+    return names or tuple(f"class {c}" for c in range(probability.shape[1])), probability
+
+
+class _Pair:
+    """Two features in their own units, the others held (1)."""
+
+    explained = None
+
+    def __init__(self, rows: Rows, features: Any, held: Any):
+        raw = rows.raw.double().cpu().numpy()
+        if raw.ndim != 2:
+            raise UserError(
+                "two features can be picked from rows that are lists of features",
+                got=f"rows of shape {raw.shape[1:]}",
+                do='Pass features="pca"',
+            )
+        known = rows.inputs.names or tuple(f"x{k + 1}" for k in range(raw.shape[1]))
+        if not isinstance(features, (list, tuple)) or len(features) != 2:
+            raise UserError("features must be two features, or pca", got=given("features", features), do="Name two")
+        self.pair = [_place(feature, known) for feature in features]
+        if self.pair[0] == self.pair[1]:
+            raise UserError("the two features must differ", got=f"{features[0]!r} twice", do="Name two")
+        self.rows, self.names = rows, (known[self.pair[0]], known[self.pair[1]])
+        chosen = {_place(key, known): value for key, value in held.items()} if isinstance(held, dict) else {}
+        if not isinstance(held, dict) and held not in _HELD:
+            raise UserError("held must be median, mean or values", got=given("held", held), do='Write held="median"')
+        middle = _HELD["median" if isinstance(held, dict) else held]
+        kinds = [getattr(column, "kind", "number") for column in getattr(rows.inputs, "columns", ())]
+        self.at = np.zeros(raw.shape[1])
+        for k in range(raw.shape[1]):
+            there = raw[~np.isnan(raw[:, k]), k]
+            if k in chosen:
+                self.at[k] = float(chosen[k])
+            elif k < len(kinds) and kinds[k] in ("category", "flag") and len(there):
+                levels, counts = np.unique(there, return_counts=True)
+                self.at[k] = levels[counts.argmax()]
+            else:
+                self.at[k] = middle(there) if len(there) else np.nan
+        self.held = {known[k]: float(self.at[k]) for k in range(raw.shape[1]) if k not in self.pair}
+        self.points = raw[:, self.pair]
+
+    def inputs(self, grid: Tensor) -> Tensor:
+        raw = torch.tensor(self.at).repeat(len(grid), 1)
+        raw[:, self.pair] = grid
+        return self.rows.inputs.encode(raw.to(self.rows.raw.dtype))
+
+
+class _Plane:
+    """The plane of the two largest variances of what the network reads (2)."""
+
+    held: dict[str, float] = {}  # noqa: RUF012
+
+    def __init__(self, model: nn.Module, rows: Rows):
+        x = rows.inputs.encode(rows.raw).double().cpu()
+        self.shape = x.shape[1:]
+        x = x.flatten(1)
+        self.middle = x.mean(0)
+        _, size, axes = torch.linalg.svd(x - self.middle, full_matrices=False)
+        if len(size) < 2:
+            raise UserError("a plane needs 2 inputs or more", got=f"{x.shape[1]}", do="Draw ll.lens.joints instead")
+        self.axes = axes[:2] * torch.where(axes[:2].sum(1, keepdim=True) < 0, -1.0, 1.0)  # a sign of its own
+        share = (size.square() / size.square().sum()).tolist()
+        self.explained = (share[0], share[1])
+        self.points = ((x - self.middle) @ self.axes.T).numpy()
+        words = [f"principal axis {k + 1} of the inputs ({percent(share[k])} of variance)" for k in (0, 1)]
+        self.names = (words[0], words[1])
+
+    def inputs(self, grid: Tensor) -> Tensor:
+        return (self.middle + grid @ self.axes).unflatten(1, self.shape).float()
+
+
+def _place(feature: Any, known: tuple[str, ...]) -> int:
+    if isinstance(feature, str) and feature in known:
+        return known.index(feature)
+    if isinstance(feature, int) and not isinstance(feature, bool) and 0 <= feature < len(known):
+        return feature
+    words = suggest(feature, known) if isinstance(feature, str) else f"Pass a number from 0 to {len(known) - 1}"
+    raise UserError("a feature must be one of the data's", got=repr(feature), do=words)
+
+
+def _bounds(points: np.ndarray) -> list[tuple[float, float]]:
+    low, high = np.nanmin(points, 0), np.nanmax(points, 0)
+    margin = np.where(high > low, 0.08 * (high - low), 0.5)
+    return [(float(a), float(b)) for a, b in zip(low - margin, high + margin, strict=True)]

@@ -1,0 +1,78 @@
+"""The rows that a lens looks at: a split of Data, a Split, or a pair (x, y)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from leadline.data.data import Data, Split
+from leadline.data.inputs import Identity, Inputs
+from leadline.data.target import Target
+from leadline.errors import DataError, UserError
+from leadline.likelihoods import Likelihood, likelihood_for
+from leadline.settings import given
+
+Loss = Callable[[Tensor, Tensor], Tensor]
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """Raw rows with what reads them."""
+
+    raw: Tensor
+    y: Tensor
+    weight: Tensor | None
+    inputs: Inputs
+    target: Target | None
+
+    def encoded(self, model: nn.Module) -> Tensor:
+        """What the network reads, on its device and in its precision."""
+        return fit_to(model, self.inputs.encode(self.raw))
+
+
+def rows_of(data: Any, split: str = "train") -> Rows:
+    """The rows of a split of Data; a Split or a pair (x, y) is taken as the network's own inputs."""
+    if isinstance(data, Data):
+        part = data[split]
+        if not len(part):
+            raise DataError(f"split {split} must have rows", got="none", do="Look at split='train'")
+        return Rows(part.x, part.y, part.weight, data.inputs, data.target)
+    if isinstance(data, (tuple, list)) and len(data) == 2:
+        data = Split(*(torch.as_tensor(part) for part in data))
+    if isinstance(data, Split):
+        return Rows(data.x, data.y, data.weight, Identity(), None)
+    raise UserError("data must be Data, a Split or a pair (x, y)", got=given("data", data), do="Pass run.data")
+
+
+def loss_of(rows: Rows, likelihood: Likelihood | str | Loss | None) -> Loss:
+    """The loss of each row as a function of output and y; the target picks it where none is given."""
+    if isinstance(likelihood, Likelihood):
+        return likelihood.loss
+    if callable(likelihood):
+        return likelihood
+    return family_of(rows, likelihood).loss
+
+
+def family_of(rows: Rows, likelihood: Likelihood | str | None) -> Likelihood:
+    """The likelihood: as given, or the one that the target picks."""
+    if isinstance(likelihood, Likelihood):
+        return likelihood
+    if rows.target is None:
+        raise UserError(
+            "a pair (x, y) must come with a likelihood",
+            got="no target that could pick one",
+            do="Pass likelihood=run.likelihood, or Data instead of the pair",
+        )
+    return likelihood_for(rows.target, likelihood)
+
+
+def fit_to(model: nn.Module, x: Tensor) -> Tensor:
+    """x on the model's device, and in its precision where x is not whole numbers."""
+    parameter = next((p for p in model.parameters() if p.is_floating_point()), None)
+    if parameter is None:
+        return x
+    return x.to(parameter.device, parameter.dtype if x.is_floating_point() else None)

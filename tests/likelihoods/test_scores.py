@@ -1,0 +1,83 @@
+import pytest
+import torch
+
+from leadline.errors import ShapeError, UserError
+from leadline.likelihoods import Bernoulli, Categorical, Gamma, Laplace, MultivariateNormal, Normal, Quantile
+from leadline.likelihoods.scores import coverage, interval_score, pinball, pit, scores, sharpness
+from leadline.reference import scores as twin
+from leadline.reference.densities import pinball_loss
+
+
+@pytest.fixture
+def rows():
+    torch.manual_seed(0)
+    prediction = Normal("input").prediction(torch.randn(40, 2))
+    return prediction, 2 * torch.randn(40)
+
+
+@pytest.mark.parametrize("level", [0.5, 0.9])
+def test_they_equal_their_twins(rows, level):
+    prediction, y = rows
+    low, high = (end.tolist() for end in prediction.interval(level))
+    assert coverage(prediction, y, level) == pytest.approx(twin.coverage(low, high, y.tolist()))
+    wanted = [twin.interval_score(a, b, level, v) for a, b, v in zip(low, high, y.tolist(), strict=True)]
+    assert interval_score(prediction, y, level).tolist() == pytest.approx(wanted, rel=1e-4)
+    assert sharpness(prediction, level) == pytest.approx(sum(b - a for a, b in zip(low, high, strict=True)) / 40)
+    wanted = [pinball_loss(level, q, v) for q, v in zip(prediction.quantile(level).tolist(), y.tolist(), strict=True)]
+    assert pinball(prediction, y, level).tolist() == pytest.approx(wanted, rel=1e-4, abs=1e-6)
+
+
+def test_all_of_them_in_one_call(rows):
+    prediction, y = rows
+    found = scores(prediction, y, 0.8)
+    assert found["coverage"] == coverage(prediction, y, 0.8)
+    assert found["sharpness"] == sharpness(prediction, 0.8)
+    assert found["interval_score"] == pytest.approx(float(interval_score(prediction, y, 0.8).mean()))
+    assert set(found) == {"coverage", "sharpness", "interval_score", "crps"}
+
+
+@pytest.mark.parametrize("score", [lambda p, y: interval_score(p, y).mean(), lambda p, y: pinball(p, y, 0.8).mean()])
+def test_a_proper_score_is_best_for_the_truth(score):
+    torch.manual_seed(0)
+    y = torch.randn(50_000)
+    by_sigma = {
+        sigma: float(score(Normal("fixed", sigma=sigma).prediction(torch.zeros(50_000, 1)), y))
+        for sigma in (0.5, 0.8, 1.0, 1.25, 2.0)
+    }
+    assert min(by_sigma, key=by_sigma.get) == 1.0
+
+
+def test_pit_is_uniform_for_the_truth_and_not_otherwise():
+    torch.manual_seed(0)
+    y = torch.distributions.Gamma(4.0, 4.0).sample((20_000,))
+    truth, wide = Gamma("fixed", sigma=0.5), Gamma("fixed", sigma=1.0)
+    deviation = [float(pit(p.prediction(torch.zeros(20_000, 1)), y).std()) for p in (truth, wide)]
+    assert deviation[0] == pytest.approx(12**-0.5, abs=0.005)
+    assert deviation[1] < 0.25
+
+
+def test_pit_by_samples_where_no_distribution_function_is_known():
+    torch.manual_seed(0)
+    p = torch.rand(4000)
+    y = (torch.rand(4000) < p).float()
+    prediction = Bernoulli().prediction(torch.logit(p)[:, None])
+    u = pit(prediction, y)
+    tenths = torch.histc(u, 10, 0, 1) / 4000
+    assert float((tenths - 0.1).abs().max()) < 0.03
+
+
+def test_several_outputs_are_scored_each():
+    torch.manual_seed(0)
+    prediction = MultivariateNormal(dim=3).prediction(torch.zeros(2000, 3))
+    y = torch.randn(2000, 3)
+    assert coverage(prediction, y) == pytest.approx(0.9, abs=0.02)
+    assert pit(prediction, y).shape == interval_score(prediction, y).shape == (2000, 3)
+
+
+def test_what_a_family_cannot_answer_is_said():
+    with pytest.raises(UserError, match="credible_set"):
+        coverage(Categorical(3).prediction(torch.zeros(2, 3)), torch.tensor([0, 1]))
+    with pytest.raises(UserError, match="Train with levels that reach 0.05"):
+        coverage(Quantile((0.25, 0.75)).prediction(torch.zeros(2, 2)), torch.zeros(2))
+    with pytest.raises(ShapeError, match="y must have shape"):
+        coverage(Laplace().prediction(torch.zeros(2, 1)), torch.zeros(2, 1))
