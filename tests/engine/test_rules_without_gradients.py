@@ -38,7 +38,7 @@ def test_hebb_is_done_after_one_pass_and_the_doctor_has_nothing_to_say():
 @pytest.mark.parametrize("likelihood", ["Margin", "Bernoulli"])
 def test_an_interrupted_perceptron_goes_on_bit_for_bit(tmp_path, likelihood):
     data = ll.data.separable(num=400, margin=0.01, seed=3)
-    fit = dict(likelihood=likelihood, epochs=30, batch=8, progress=False)
+    fit = {"likelihood": likelihood, "epochs": 30, "batch": 8, "progress": False}
     whole_rule, rule = PerceptronRule(), PerceptronRule()
     whole = ll.fit(Perceptron(2), data, rule=whole_rule, folder=tmp_path / "whole", **fit)
 

@@ -22,7 +22,7 @@ LEVELS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95)
 
 @dataclass(frozen=True, eq=False)
 class Answers:
-    """What the model said of a split: y as it was given, the prediction, and −log p(y) of each row; its loss where there is no p."""
+    """What the model said of a split: y as given, the prediction, and −log p(y) of each row, or its loss without p."""
 
     y: np.ndarray
     prediction: Prediction
