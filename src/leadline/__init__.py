@@ -12,6 +12,7 @@ are first asked for, so that `leadline --help` answers without waiting for torch
 
 from __future__ import annotations
 
+import gc
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -51,10 +52,16 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    if name in _PARTS:
-        return import_module(f"leadline.{name}")
-    if name in _FROM:
-        return getattr(import_module(_FROM[name]), name)
+    collecting = gc.isenabled()
+    gc.disable()  # importing makes no garbage, and a collection on the way would walk through all of torch
+    try:
+        if name in _PARTS:
+            return import_module(f"leadline.{name}")
+        if name in _FROM:
+            return getattr(import_module(_FROM[name]), name)
+    finally:
+        if collecting:
+            gc.enable()
     raise AttributeError(f"module 'leadline' has no attribute {name!r}")
 
 

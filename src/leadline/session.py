@@ -8,13 +8,13 @@ import time
 from collections.abc import Sequence
 from contextlib import nullcontext
 from datetime import UTC, datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy
 import torch
 from torch import Tensor, nn
 
-from leadline import doctor, report
+from leadline import doctor
 from leadline.config import Configured
 from leadline.data.data import Batch, Data
 from leadline.doctor.finding import Finding
@@ -38,6 +38,9 @@ from leadline.repeat import command, python
 from leadline.run import Run
 from leadline.settings import Settings
 from leadline.version import VERSION
+
+if TYPE_CHECKING:
+    from leadline.report.facts import Facts
 
 _PROBE_ROWS = 128
 
@@ -186,6 +189,8 @@ class Session:
         if self.record is not None:
             self._end(reason, run.findings)
             if with_report and state.ended:
+                from leadline import report  # its figures are not needed before
+
                 with self.record.writing():
                     report.write(facts(run, self.record.config), self.record.folder / "report.html")
         return run
@@ -248,11 +253,13 @@ def _judged(run: Run) -> list[Finding]:
     return doctor.after(run.history, evaluations, run.need_data(), run.likelihood, outputs)
 
 
-def facts(run: Run, config: dict[str, Any]) -> report.Facts:
+def facts(run: Run, config: dict[str, Any]) -> Facts:
     """Everything that the report of a run tells."""
+    from leadline.report.facts import Facts
+
     data = run.need_data()
     evaluations, outputs = _scored(run)
-    return report.Facts(
+    return Facts(
         title=f"{type(run.model).__name__} on {data.name}",
         config=config,
         data=data,
