@@ -3,7 +3,7 @@ import torch
 from torch import nn
 
 from leadline.doctor.trace import Trace, tensors
-from leadline.doctor.untouched import untouched
+from leadline.engine.untouched import untouched
 
 
 def test_calls_come_in_the_order_in_which_they_end():

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from leadline.doctor.trace import Call, Trace
-from leadline.doctor.untouched import untouched
+from leadline.engine.untouched import untouched
 from leadline.likelihoods.likelihood import Likelihood
 
 _RELU = {"relu", "relu6", "threshold", "gelu", "silu"}

@@ -14,8 +14,8 @@ from torch import Tensor, nn
 
 from leadline.doctor.finding import Finding
 from leadline.doctor.trace import Call, Trace
-from leadline.doctor.untouched import untouched
 from leadline.doctor.words import some
+from leadline.engine.untouched import untouched
 from leadline.likelihoods.likelihood import Likelihood
 
 # Functions that write -inf on purpose, as attention masks do.

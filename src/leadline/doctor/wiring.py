@@ -14,8 +14,8 @@ from leadline.doctor.columns import sample_rows
 from leadline.doctor.finding import Finding
 from leadline.doctor.nonfinite import forward_finding
 from leadline.doctor.trace import Call, Trace
-from leadline.doctor.untouched import untouched
 from leadline.doctor.words import percent
+from leadline.engine.untouched import untouched
 from leadline.errors import ShapeError, UserError
 from leadline.likelihoods.bernoulli import Bernoulli
 from leadline.likelihoods.categorical import Categorical

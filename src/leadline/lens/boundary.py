@@ -19,10 +19,10 @@ from torch import Tensor, nn
 
 from leadline.engine.evaluation import outputs
 from leadline.errors import UserError
+from leadline.lens.at_rest import at_rest
 from leadline.lens.regions import check_window
 from leadline.lens.rows import Rows, family_of, fit_to, rows_of
 from leadline.lens.style import HUES, INK, blank, heat, label, percent, short, some, styled
-from leadline.lens.untouched import untouched
 from leadline.lens.view import View
 from leadline.likelihoods import Likelihood
 from leadline.names import suggest
@@ -151,7 +151,7 @@ def boundary(
     bounds = _bounds(seen.points) if window is None else check_window(window)
     first, second = (np.linspace(*ends, num) for ends in bounds)
     grid = np.stack(np.meshgrid(first, second), 2).reshape(-1, 2)
-    with untouched(model):
+    with at_rest(model):
         classes, answer = _answers(model, family, fit_to(model, seen.inputs(torch.tensor(grid))), rows, output)
         _, own = _answers(model, family, rows.encoded(model), rows, output)
     y = rows.y.reshape(len(rows.y), -1)[:, output if not classes else 0].cpu().numpy()

@@ -19,9 +19,9 @@ from torch import Tensor, nn
 from leadline.data.data import Data, Split
 from leadline.engine.evaluation import outputs
 from leadline.errors import ShapeError, UserError
+from leadline.lens.at_rest import at_rest
 from leadline.lens.rows import fit_to, rows_of
 from leadline.lens.style import DASHED, FULL, HALF, HUES, INK, SOFT, blank, heat, label, short, styled
-from leadline.lens.untouched import untouched
 from leadline.lens.view import View
 from leadline.settings import given, whole
 
@@ -104,7 +104,7 @@ def distance(
     x, grid = _points(over, split, num, seed)
     answers = []
     for model in (first, second):
-        with untouched(model):
+        with at_rest(model):
             answers.append(outputs(model, fit_to(model, x)).flatten(1).double().cpu())
     a, b = answers
     if a.shape != b.shape:

@@ -20,10 +20,10 @@ import torch
 from torch import Tensor, nn
 
 from leadline.errors import UserError
+from leadline.lens.at_rest import at_rest
 from leadline.lens.calls import Call, Listening
 from leadline.lens.rows import fit_to
 from leadline.lens.style import CARD, HUES, INK, LINE, SOFT, blank, label, styled
-from leadline.lens.untouched import untouched
 from leadline.lens.view import View
 
 if TYPE_CHECKING:
@@ -147,11 +147,11 @@ def flow(model: nn.Module, x: Any = None) -> Flow:
     10 parameters
     """
     if not isinstance(model, nn.Module):
-        with untouched(model):
+        with at_rest(model):
             pass
     start = _start(model, x)
     names = {id(p): name for name, p in model.named_parameters()}
-    with untouched(model), Listening() as heard:
+    with at_rest(model), Listening() as heard:
         out = model(start)
     writer = _Writer(start, names)
     for call in heard.calls:

@@ -19,11 +19,11 @@ import torch
 from torch import nn
 
 from leadline.errors import UserError
+from leadline.lens.at_rest import exactly
 from leadline.lens.calls import Listening
 from leadline.lens.joints import joints
 from leadline.lens.regions import check_window, regions
 from leadline.lens.style import DASHED, FULL, HUES, INK, SIGNED, SOFT, blank, colour_bar, label, short, styled
-from leadline.lens.untouched import exactly
 from leadline.lens.view import View
 from leadline.settings import given, real, whole
 

@@ -28,8 +28,8 @@ from torch import Tensor, nn
 from torch.autograd import forward_ad
 
 from leadline.errors import ShapeError, UserError
+from leadline.lens.at_rest import exactly
 from leadline.lens.calls import Listening, bends, levels
-from leadline.lens.untouched import exactly
 
 _ROWS = 16384  # points a forward pass
 _OWN, _LAYER = 1e-11, 1e-14  # a value is on a level when it is this part of the unit's, the layer's largest from it

@@ -20,9 +20,9 @@ import torch
 from torch import Tensor, nn
 
 from leadline.errors import ShapeError, UserError
+from leadline.lens.at_rest import exactly
 from leadline.lens.piecewise import Piecewise, merge, piecewise, snap
 from leadline.lens.style import LAYERS, SEQUENTIAL, blank, colour_bar, label, styled
-from leadline.lens.untouched import exactly
 from leadline.lens.view import View
 from leadline.settings import given
 

@@ -24,10 +24,10 @@ from torch.func import functional_call
 
 from leadline.engine.events import Event, RunStarted, StepsDone
 from leadline.errors import ShapeError, UserError
+from leadline.lens.at_rest import at_rest
 from leadline.lens.regions import check_window
 from leadline.lens.rows import loss_of, rows_of
 from leadline.lens.style import HALF, HUES, INK, PATH, SEQUENTIAL, blank, colour_bar, label, percent, short, styled
-from leadline.lens.untouched import untouched
 from leadline.lens.view import View
 from leadline.names import suggest
 from leadline.settings import given, real, whole
@@ -195,7 +195,7 @@ def loss_surface(
     (41, 41)
     """
     num, span = whole("num", num, 2, usual=41), real("span", span, 0, above=True, usual=1.0)
-    with untouched(model):
+    with at_rest(model):
         landscape = _Landscape(model, data, likelihood, split, most)
         trail = _trail(path, landscape.centre)
         if parameters is not None:
@@ -240,7 +240,7 @@ def loss_slice(
     [-0.25, 0.125, 0.5, 0.875, 1.25]
     """
     num, span = whole("num", num, 2, usual=101), real("span", span, 0, above=True, usual=1.0)
-    with untouched(model):
+    with at_rest(model):
         landscape = _Landscape(model, data, likelihood, split, most)
         here, there = 0.0, None
         if to is not None:

@@ -11,16 +11,16 @@ from __future__ import annotations
 
 from typing import Any
 
-import torch
 import torch.nn.functional as F
 from torch import Tensor
 from torch.distributions import Categorical as CategoricalDistribution
 
 from leadline.data.target import Target
 from leadline.errors import UserError
+from leadline.likelihoods.classes import ClassPrediction
 from leadline.likelihoods.codes import SMOOTHING, check_codes, check_smoothing
 from leadline.likelihoods.likelihood import Likelihood
-from leadline.likelihoods.prediction import Prediction, check_probability
+from leadline.likelihoods.prediction import check_probability
 from leadline.settings import whole
 
 
@@ -64,29 +64,8 @@ class Categorical(Likelihood):
         check_codes(y, self.num_classes)
 
 
-class CategoricalPrediction(Prediction):
+class CategoricalPrediction(ClassPrediction):
     """Probabilities of the classes for each row."""
-
-    distribution: CategoricalDistribution
-
-    @property
-    def mean(self) -> Tensor:
-        return self.distribution.probs
-
-    @property
-    def mode(self) -> Tensor:
-        return self.distribution.logits.argmax(-1)
-
-    @property
-    def std(self) -> Tensor:
-        """Deviation of each class's indicator, shape (B, C)."""
-        p = self.distribution.probs
-        return (p * (1 - p)).sqrt()
-
-    @property
-    def probabilities(self) -> Tensor:
-        """Shape (B, C)."""
-        return self.distribution.probs
 
     def quantile(self, q: float) -> Tensor:
         """By code, as if the classes were ordered by it: right for ordered classes only."""
@@ -100,10 +79,3 @@ class CategoricalPrediction(Prediction):
             got=f"interval({level}) of a Categorical prediction",
             do=f"Ask for credible_set({level}), the fewest classes that hold y with that probability",
         )
-
-    def credible_set(self, level: float = 0.9) -> Tensor:
-        """The fewest classes whose probabilities add up to `level`: a boolean mask (B, C)."""
-        check_probability("level", level)
-        p, order = self.distribution.probs.sort(dim=-1, descending=True)
-        wanted = p.cumsum(-1) - p < level  # a class is in while those before it fall short
-        return torch.zeros_like(wanted).scatter(-1, order, wanted)

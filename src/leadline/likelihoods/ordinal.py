@@ -21,10 +21,11 @@ from torch import Tensor, nn
 from torch.distributions import Categorical as CategoricalDistribution
 
 from leadline.data.target import Target
+from leadline.likelihoods.classes import ClassPrediction
 from leadline.likelihoods.codes import check_codes
 from leadline.likelihoods.likelihood import Likelihood
 from leadline.likelihoods.links import before_positive, full, positive
-from leadline.likelihoods.prediction import Prediction, check_probability
+from leadline.likelihoods.prediction import check_probability
 from leadline.settings import whole
 
 
@@ -88,29 +89,8 @@ class Ordinal(Likelihood):
         check_codes(y, self.num_classes)
 
 
-class OrdinalPrediction(Prediction):
+class OrdinalPrediction(ClassPrediction):
     """Probabilities of ordered classes for each row."""
-
-    distribution: CategoricalDistribution
-
-    @property
-    def mean(self) -> Tensor:
-        return self.distribution.probs
-
-    @property
-    def mode(self) -> Tensor:
-        return self.distribution.logits.argmax(-1)
-
-    @property
-    def std(self) -> Tensor:
-        """Deviation of each class's indicator, shape (B, C)."""
-        p = self.distribution.probs
-        return (p * (1 - p)).sqrt()
-
-    @property
-    def probabilities(self) -> Tensor:
-        """Shape (B, C)."""
-        return self.distribution.probs
 
     def quantile(self, q: float) -> Tensor:
         """The code of the lowest class that is not exceeded with probability `q`."""

@@ -81,7 +81,7 @@ def pit(prediction: Prediction, y: Any) -> Tensor:
     """
     try:
         return prediction.cdf(y)
-    except NotImplementedError:
+    except NotImplementedError:  # torch's answer where a distribution has no cdf
         y = prediction._as_y(y)
         draws = prediction.sample(_DRAWS, seed=0)
         below, equal = (draws < y).double().sum(0), (draws == y).double().sum(0)

@@ -10,7 +10,7 @@ from torch import nn
 import leadline as ll
 from leadline.errors import UserError
 from leadline.lens import style
-from leadline.lens.untouched import exactly, untouched
+from leadline.lens.at_rest import at_rest, exactly
 from leadline.report.style import LIGHT
 from leadline.report.style import MATPLOTLIB as REPORT
 
@@ -87,7 +87,7 @@ def test_the_patterns_too():
 
 def test_state_comes_back_after_an_error():
     model = Awkward().train()
-    with pytest.raises(RuntimeError), untouched(model):
+    with pytest.raises(RuntimeError), at_rest(model):
         model(torch.zeros(1, 7))
     assert model.training and model.calls == 0
     with pytest.raises(RuntimeError), exactly(model) as f:
