@@ -79,7 +79,7 @@ def twin_loss(likelihood, output, y):
         if likelihood.variance == "input":
             sigma = math.log1p(math.exp(output[likelihood.dim + k])) + 1e-4
         elif likelihood.variance == "learned":
-            sigma = math.log1p(math.exp(float(likelihood.rho[k].detach()))) + 1e-4
+            sigma = math.log1p(math.exp(10 * float(likelihood.rho[k].detach()))) + 1e-4
         else:
             sigma = likelihood.sigma
         total += twin.normal_loss(shift + scale * output[k], scale * sigma, ys[k])

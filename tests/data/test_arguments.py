@@ -59,8 +59,9 @@ def test_a_table_may_be_a_data_frame(frame, tmp_path):
 TABLE = [
     ({"path": None}, "path must be a file's path or a data frame. Got path=None"),
     ({"path": 5}, "path must be a file's path or a data frame"),
-    ({"target": None}, "target must be text. Got target=None"),
-    ({"target": ["b"]}, r"target must be text. Got target=\['b'\] \(a list\). Write target=\"b\""),
+    ({"target": None}, "target must be text, or a list of words. Got target=None"),
+    ({"target": ["a", 3]}, r"target must be text, or a list of words. Got target=\['a', 3\]"),
+    ({"target": []}, "target must be text, or a list of words"),
     ({"val": "a"}, "val must be a finite number"),
     ({"test": None}, "test must be a finite number. Got test=None. A usual value is test=0.2"),
     ({"split_seed": 1.5}, "split_seed must be a whole number"),

@@ -169,7 +169,7 @@ def test_a_second_file_is_the_test_split(write):
     data = table(first, target="price", test_path=second)
     assert len(data.train) + len(data.val) == 60 and data.test.y.tolist() == [5, 6] and data.test.x[1, 0] == -1
     assert load(data.recipe).fingerprint == data.fingerprint
-    with pytest.raises(DataError, match=r"c.csv must have the target.*no column price"):
+    with pytest.raises(DataError, match=r"c.csv must have the column price, to compare with"):
         table(first, target="price", test_path=write("make,age\nOpel,3\n", "c.csv"))
 
 

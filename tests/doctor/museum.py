@@ -685,7 +685,7 @@ def noise_that_grew_after_training():
     model, data = net(4, 1), line(n=1000)
     _, history, likelihood = train(model, data, epochs=15)
     with torch.no_grad():
-        likelihood.rho -= 3.0
+        likelihood.rho -= 0.3
     return judge(model, data, likelihood, history)
 
 

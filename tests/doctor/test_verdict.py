@@ -8,6 +8,7 @@ from leadline.data.target import Target
 from leadline.doctor import after
 from leadline.engine.evaluation import evaluate
 from leadline.likelihoods import Bernoulli, Normal
+from leadline.likelihoods.links import PACE
 
 
 def binary(accuracies, n=1000, confidence=0.9):
@@ -130,7 +131,7 @@ def test_a_real_target_is_compared_with_its_mean():
         name: ((split.y - 100 + 1.0 * torch.randn(500, generator=g)) / 5)[:, None] for name, split in data.splits()
     }
     with torch.no_grad():
-        likelihood.rho.fill_(torch.tensor(0.2).expm1().log())
+        likelihood.rho.fill_(torch.tensor(0.2).expm1().log() / PACE)
     assert verdict(data, close, likelihood=likelihood) == []
 
 

@@ -20,10 +20,10 @@ SETTINGS = (
 )
 MLP = "--activation --hidden --norm --p-drop --residual"
 TABLE = (
-    "--bad-rows --categories --drop --group --kind --missing --split-seed --target --test --test-path --time --val "
-    "--weight"
+    "--bad-rows --categories --drop --group --kind --missing --order --split-seed --target --test --test-path --time "
+    "--val --weight"
 )
-FAMILIES = "--variance --sigma --label-smoothing --coldness --edge --kappa --form"
+FAMILIES = "--variance --sigma --label-smoothing --coldness --edge --kappa --form --families --weighting"
 RUN = f"--model --likelihood {FAMILIES} --folder --report"
 FROZEN = {
     "train": f"{RUN} {MLP} {SETTINGS}",

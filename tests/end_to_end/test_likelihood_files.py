@@ -6,6 +6,7 @@ import importlib.util
 import io
 import json
 import math
+import shlex
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +14,7 @@ import pytest
 import torch
 
 import leadline as ll
+from leadline import repeat
 from leadline.cli import main
 from leadline.errors import DataError, UserError
 
@@ -131,12 +133,59 @@ def test_ordered_classes_are_predicted_with_an_interval(capsys):
     assert "p(3)" in row
 
 
+def wind(count=90):
+    rng = np.random.default_rng(0)
+    hour = np.arange(count) % 24
+    rows = zip(hour, rng.uniform(-3, 3, count), rng.gamma(2, size=count), np.where(hour > 12, "yes", "no"), strict=True)
+    Path("wind.csv").write_text("hour,direction,speed,rain\n" + "".join(f"{h},{d},{s},{r}\n" for h, d, s, r in rows))
+
+
+def test_several_targets_from_the_shell_to_the_report(capsys):
+    wind()
+    line = ["train", "--target", "direction", "speed", "rain", "--kind", "angle,positive,binary", "wind.csv"]
+    assert main([*line, "--folder", "r", *QUICK[:-1]]) == 0  # the source behind a list of words is still the source
+    said = capsys.readouterr().out
+    assert all(metric in said for metric in ("nll_direction", "mae_speed", "accuracy_rain"))
+    row = predicted(capsys, "r", "wind.csv")[0]
+    names = "predicted_direction predicted_speed predicted_rain low_direction low_speed high_direction high_speed"
+    assert list(row)[4:] == [*names.split(), "p(no)_rain", "p(yes)_rain"]
+    assert row["predicted_rain"] in ("yes", "no") and 0 < float(row["low_speed"]) < float(row["high_speed"])
+    assert main(["evaluate", "r", "--data", "wind.csv", "--json"]) == 0
+    assert "accuracy_rain" in json.loads(capsys.readouterr().out.splitlines()[-1])["metrics"]
+    page = Path("r/report.html").read_text()
+    assert page.count("Worst mistakes") == 3 and "speed: positive" in page
+    drawn = {path.stem for path in Path("r/figures").iterdir()}
+    assert {"predicted-1", "coverage-2", "confusion-3", "reliability-3"} <= drawn
+
+
+def test_the_repeated_command_of_several_targets_trains_the_same(capsys):
+    wind()
+    line = ["train", "wind.csv", "--target", "direction", "speed", "--kind", "angle", "positive", "--folder", "r"]
+    assert main([*line, *QUICK]) == 0
+    words = shlex.split(repeat.command(json.loads(Path("r/run.json").read_text())))
+    assert words[:2] == ["leadline", "train"]
+    assert main([*words[1:], "--folder", "again", "--no-report"]) == 0
+    first, second = (ll.load(folder) for folder in ("r", "again"))
+    assert all(torch.equal(a, b) for a, b in zip(first.model.parameters(), second.model.parameters(), strict=True))
+
+
+def test_a_ranking_from_the_shell(capsys):
+    lines = [f"{i},{'fig,pear,plum' if i % 2 else 'plum,fig,pear'}" for i in range(60)]
+    Path("taste.csv").write_text("\n".join(["price,first,second,third", *lines]) + "\n")
+    line = ["train", "taste.csv", "--target", "first", "second", "third", "--kind", "ranking", "--folder", "r"]
+    assert main([*line, *QUICK]) == 0
+    row = predicted(capsys, "r", "taste.csv")[0]
+    assert sorted(row[f"predicted_{place}"] for place in ("first", "second", "third")) == ["fig", "pear", "plum"]
+    assert main(["evaluate", "r", "--data", "taste.csv"]) == 0
+
+
 def test_two_families_for_two_numbers_are_predicted_column_by_column(capsys):
     line = ["train", "height_weight", "--num", "80", "--likelihood", "Joint", "--families", "Normal", "Mixture"]
     assert main([*line, "--folder", "r", *QUICK]) == 0
     Path("age.csv").write_text("age\n5\n")
     row = predicted(capsys, "r", "age.csv")[0]
-    assert list(row)[1:] == ["predicted_1", "predicted_2", "modes_2", "low_1", "low_2", "high_1", "high_2"]
+    names = "predicted_height predicted_weight modes_weight low_height low_weight high_height high_weight"
+    assert list(row)[1:] == names.split()
 
 
 # ── what does not fit ──

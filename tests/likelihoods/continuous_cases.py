@@ -62,8 +62,7 @@ def spread(likelihood, output, floor=1e-4):
     if likelihood.variance == "input":
         return (softplus(output[:, 1]) + floor).numpy()
     if likelihood.variance == "learned":
-        pace = 1 if isinstance(likelihood, Normal) else 10
-        return float(softplus(pace * likelihood.rho.detach()) + floor) * np.ones(len(output))
+        return float(softplus(10 * likelihood.rho.detach()) + floor) * np.ones(len(output))
     return likelihood.sigma * np.ones(len(output))
 
 

@@ -34,7 +34,7 @@ def law(likelihood, output):
     if likelihood.variance == "fixed":
         alpha = np.full(len(o), 0.3)
     else:
-        raw = output[:, 1] if likelihood.variance == "input" else likelihood.rho.expand(len(o))
+        raw = output[:, 1] if likelihood.variance == "input" else 10 * likelihood.rho.expand(len(o))
         alpha = np.log1p(np.exp(raw.numpy())) + 1e-4
     return stats.nbinom(1 / alpha, 1 / (1 + alpha * mu)), mu, alpha
 

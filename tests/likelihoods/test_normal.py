@@ -61,7 +61,7 @@ def test_metrics_are_those_of_the_definitions():
     ("dim", "y", "error", "message"),
     [
         (1, torch.zeros(3, 1), ShapeError, r"y must have shape \(n,\). Got y of shape \(3, 1\). Pass y.squeeze\(1\)"),
-        (1, torch.zeros(3, 2), ShapeError, r"Use Normal\(dim=2\)"),
+        (1, torch.zeros(3, 2), ShapeError, r"use dim=2"),
         (2, torch.zeros(3), ShapeError, r"y must have shape \(n, 2\). Got y of shape \(3,\)"),
         (1, torch.zeros(3, dtype=torch.int64), DataError, r"Got y of type torch.int64. Pass y.float\(\)"),
     ],

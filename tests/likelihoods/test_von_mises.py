@@ -31,7 +31,7 @@ def law(likelihood, output):
     o = output.numpy()
     kappa = {"fixed": 2.0, "input": np.hypot(o[:, 0], o[:, 1])}.get(likelihood.variance)
     if kappa is None:
-        kappa = math.log1p(math.exp(float(likelihood.rho))) + 1e-4
+        kappa = math.exp(10 * float(likelihood.rho))
     return np.arctan2(o[:, 1], o[:, 0]), kappa * np.ones(len(o))
 
 

@@ -275,16 +275,19 @@ def test_low_precision_outputs(classes):
     assert "Worst mistakes" in read(half).text
 
 
-#: several values a row, a measure in place of a density: their runs are told in the tests of their own
-OWN_TESTS = {"MultivariateNormal", "Margin", "Distance", "PlackettLuce", "Joint"}
+CLASSES = {"binary": ("no", "yes"), "classes": ("a", "b", "c"), "ordered": ("a", "b", "c")}
+#: measures in place of a density have nothing to draw y from
+NO_DENSITY = {name for name, family in LIKELIHOODS.items() if not family.has_density}
 
 
-@pytest.mark.parametrize("name", [name for name in LIKELIHOODS if name not in OWN_TESTS])
+@pytest.mark.parametrize("name", [name for name in LIKELIHOODS if name not in NO_DENSITY])
 def test_every_registered_likelihood(name):
     """On the first kind of target that it is made for, or takes: y is drawn from the likelihood itself."""
     made_for = [kind for kind, default in DEFAULTS.items() if default == name]
-    for kind in [*made_for, *KINDS]:
-        target = Target(kind, classes={"binary": ("no", "yes"), "classes": ("a", "b", "c")}.get(kind, ()))
+    two = {"dim": 2, "shift": (0.0, 0.0), "scale": (1.0, 1.0)}
+    targets = [Target(kind, classes=CLASSES.get(kind, ())) for kind in [*made_for, *KINDS] if kind in KINDS]
+    targets += [Target("real", **two), Target("ranking", dim=3)]
+    for target in [Target.of(Target("angle", "a"), Target("count", "b"))] if name == "Joint" else targets:
         try:
             likelihood = likelihood_for(target, name)
             output, y = drawn(likelihood, target)
@@ -296,8 +299,24 @@ def test_every_registered_likelihood(name):
     pytest.fail(f"no kind of target suits {name}")
 
 
+@pytest.mark.parametrize("name", sorted(NO_DENSITY))
+def test_a_loss_without_a_density_has_a_page(name):
+    generator = torch.Generator().manual_seed(0)
+    for kind in ("classes", "binary", "real"):
+        target = Target(kind, classes=CLASSES.get(kind, ()))
+        try:
+            likelihood = likelihood_for(target, name)
+        except UserError:
+            continue
+        output = torch.randn(90, likelihood.dim_output, generator=generator)
+        y = torch.randint(len(target.classes), (90,), generator=generator) if target.discrete else torch.randn(90)
+        assert "Worst mistakes" in read(told(likelihood, target, output, y)).text
+        return
+    pytest.fail(f"no target suits {name}")
+
+
 @pytest.mark.parametrize(
-    ("likelihood", "kind"), [(Bernoulli(), "angle"), (Categorical(3), "real"), (Normal(), "classes")]
+    ("likelihood", "kind"), [(Bernoulli(), "ranking"), (Categorical(3), "real"), (Normal(), "classes")]
 )
 def test_a_likelihood_that_does_not_go_with_the_target(likelihood, kind):
     target = Target(kind, classes=("a", "b", "c") if kind == "classes" else ())

@@ -34,6 +34,9 @@ def flags(argv: Sequence[str]) -> list[Flag]:
     return [*recipe.choice_flags(), *recipe.model_flags(kind), *family, *recipe.data_flags(what, kind)]
 
 
+arranged = recipe.arranged
+
+
 def explain(argv: Sequence[str]) -> Callable[[str], UserError | None]:
     what = recipe.find_source(argv, ())
     return (lambda name: None) if what is not None and is_run(what) else recipe.explain(argv)

@@ -40,7 +40,7 @@ def run(line: Line, screen: Screen) -> int:
         from leadline.cli.rows import inputs_of, outcome_of, read
 
         table = read(path)
-        x = inputs_of(table, trained.inputs, math.prod(trained.shape), trained.target.name)
+        x = inputs_of(table, trained.inputs, math.prod(trained.shape), trained.target)
         y = outcome_of(table, trained.target, trained.inputs)
         name, evaluation = table.source, trained.measure(x.reshape(len(x), *trained.shape), y)
     screen.metrics({name: evaluation})

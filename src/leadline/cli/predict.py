@@ -2,12 +2,13 @@
 
 Columns that are added, behind those of the file: for classes `predicted`, the likeliest class, and `p(<class>)`, the
 probability of each (ordered classes have `low` and `high` too); for a number `predicted`, its mean, and `low` and
-`high`, the ends of the interval that holds the value with probability --interval; for several numbers `predicted_1`,
-`predicted_2` …, `low_1` … and `high_1` …. The ends for a count are whole numbers, and hold it at least that often. For
-an angle `predicted` is the mean direction, and `low` and `high` end the arc around it: beyond ±π they have passed the
-seam. For a Mixture `predicted` is the highest mode, and `modes` holds all of them. For a ranking `predicted_1` … is the
-likeliest one. Where the file has such a column already, the new one gets a `_` behind its name. Rows are read as those
-of training were; decimal commas and separators are found out.
+`high`, the ends of the interval that holds the value with probability --interval; for several targets the same of each,
+with its name behind it, as in `predicted_speed`, or its number where it has no name. The ends for a count are whole
+numbers, and hold it at least that often. For an angle `predicted` is the mean direction, and `low` and `high` end the
+arc around it: beyond ±π they have passed the seam. For a Mixture `predicted` is the highest mode, and `modes` holds all
+of them. For a ranking there is one for each place, and together they are the likeliest order. Where the file has such a
+column already, the new one gets a `_` behind its name. Rows are read as those of training were; decimal commas and
+separators are found out.
 """
 
 from __future__ import annotations
@@ -78,19 +79,24 @@ def columns_of(trained: Any, table: Any, level: float) -> dict[str, list[str]]:
     from leadline.cli.rows import inputs_of
 
     target = trained.target
-    x = inputs_of(table, trained.inputs, math.prod(trained.shape), target.name)
+    x = inputs_of(table, trained.inputs, math.prod(trained.shape), target)
     prediction = trained.predict(x.reshape(len(x), *trained.shape))
     if target.discrete:
         return class_columns(prediction, target, level)
+    ends = target.names if target.columns else tuple(str(k + 1) for k in range(target.dim))
     if target.kind == "ranking":
-        ranking = prediction.mode
-        return {f"predicted_{k + 1}": _cells(ranking[:, k]) for k in range(ranking.shape[1])}
+        places = prediction.mode.T
+        said = [target.decode(place) if target.classes else _cells(place) for place in places]
+        return {f"predicted_{end}": cells for end, cells in zip(ends, said, strict=True)}
     heads = getattr(prediction, "columns", None)  # a prediction of several families is one of each
     if heads is not None:
-        each = [number_columns(head, level) for head in heads]
-        names = ("predicted", "modes", "low", "high")
-        return {f"{name}_{k}": own[name] for name in names for k, own in enumerate(each, 1) if name in own}
-    return number_columns(prediction, level)
+        kinds = target.columns or (target,) * len(heads)
+        each = [class_columns(h, t, level) if t.discrete else number_columns(h, level) for h, t in zip(heads, kinds)]
+        order = ("predicted", "modes", "low", "high")
+        own = {f"{name}_{end}": said[name] for name in order for end, said in zip(ends, each) if name in said}
+        chances = {f"{name}_{end}": c for end, said in zip(ends, each) for name, c in said.items() if name not in order}
+        return own | chances
+    return number_columns(prediction, level, ends)
 
 
 def class_columns(prediction: Any, target: Any, level: float) -> dict[str, list[str]]:
@@ -111,8 +117,12 @@ def class_columns(prediction: Any, target: Any, level: float) -> dict[str, list[
     return columns | {f"p({name})": [f"{p:.6g}" for p in chances[:, k].tolist()] for k, name in enumerate(classes)}
 
 
-def number_columns(prediction: Any, level: float) -> dict[str, list[str]]:
-    """Mean and interval of each number; of a mixture its modes, since its mean may be a value that never occurs."""
+def number_columns(prediction: Any, level: float, ends: Sequence[str] = ()) -> dict[str, list[str]]:
+    """Mean and interval of each number; of a mixture its modes, since its mean may be a value that never occurs.
+
+    Args:
+        ends: how the names of several outputs end.
+    """
     modes = getattr(prediction, "modes", None)
     columns: dict[str, list[str]] = {}
     if modes is not None:
@@ -134,7 +144,7 @@ def number_columns(prediction: Any, level: float) -> dict[str, list[str]]:
         by_output = values.reshape(len(values), -1)
         many = by_output.shape[1] > 1
         for k in range(by_output.shape[1]):
-            columns[f"{name}_{k + 1}" if many else name] = _cells(by_output[:, k])
+            columns[f"{name}_{ends[k]}" if many else name] = _cells(by_output[:, k])
     return columns
 
 

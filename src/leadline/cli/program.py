@@ -87,6 +87,7 @@ def run_verb(verb: str, module: Any, argv: list[str]) -> int:
         more = getattr(module, "MORE", "")
         print(help_text(module.USAGE, module.__doc__, module.EXAMPLES, module.flags(asked), more))
         return 0
+    argv = module.arranged(argv) if hasattr(module, "arranged") else argv
     explain = module.explain(argv) if hasattr(module, "explain") else None
     line = parse(verb, argv, module.flags(argv), explain)
     return module.run(line, Screen("--json" in argv))

@@ -15,9 +15,10 @@ from typing import Any
 from torch import nn
 
 from leadline.cli.flag import Flag, field_docs, flags_of, kind_of
-from leadline.cli.line import Line, first_word, peek
+from leadline.cli.line import Line, first_word, is_flag, peek
 from leadline.data import SOURCES, is_path, load, source
 from leadline.data.data import Data
+from leadline.data.table import ENDINGS
 from leadline.errors import DataError, UnknownName, UserError
 from leadline.flags import RESERVED, shell_words
 from leadline.likelihoods import DEFAULTS, FROM_TARGET, LIKELIHOODS, Likelihood, likelihood_for
@@ -106,9 +107,26 @@ def choice_flags() -> list[Flag]:
 
 def find_source(argv: Sequence[str], own: Sequence[Flag]) -> str | None:
     """SOURCE, wherever it stands on the line."""
+    return first_word(argv, _all_flags(argv, own))
+
+
+def _all_flags(argv: Sequence[str], own: Sequence[Flag]) -> list[Flag]:
+    """Every flag that a line for a table may have."""
     kind = model_type(argv)
-    known = [*own, *choice_flags(), *model_flags(kind), *likelihood_flags(None), *setting_flags()]
-    return first_word(argv, [*known, *data_flags("table.csv", kind)])
+    known = [*own, *choice_flags(), *model_flags(kind), *likelihood_flags(likelihood_name(argv)), *setting_flags()]
+    return [*known, *data_flags("table.csv", kind)]
+
+
+def arranged(argv: Sequence[str], own: Sequence[Flag] = ()) -> list[str]:
+    """`argv` with SOURCE in front, where a flag that takes several words has swallowed it: --target price cars.csv."""
+    argv = list(argv)
+    if find_source(argv, own) is not None:
+        return argv
+    one_word = {flag.name for flag in _all_flags(argv, own) if not flag.kind.many and not flag.kind.switch}
+    for place, word in enumerate(argv):
+        if word.lower().endswith(ENDINGS) and not is_flag(word) and argv[place - 1] not in one_word:
+            return [word, *argv[:place], *argv[place + 1 :]]
+    return argv
 
 
 def explain(argv: Sequence[str]) -> Callable[[str], UserError | None]:

@@ -13,7 +13,7 @@ from leadline.data.account import counted
 from leadline.data.cells import Cells, Table, Text
 from leadline.data.columns import TableInputs
 from leadline.data.inputs import Inputs
-from leadline.data.outcome import read_known
+from leadline.data.outcomes import known_of
 from leadline.data.raw import read_numbers, shown, writes_comma
 from leadline.data.table import read_rows
 from leadline.data.target import Target
@@ -29,17 +29,17 @@ def read(path: str | Path) -> Table:
     return table
 
 
-def inputs_of(table: Table, inputs: Inputs, width: int, target: str) -> Tensor:
+def inputs_of(table: Table, inputs: Inputs, width: int, target: Target) -> Tensor:
     """Raw rows of a table as `inputs` takes them.
 
     Args:
         width: how many numbers a row has, for inputs that are arrays.
-        target: the column to predict; it is no input.
+        target: its columns are to be predicted, and no inputs.
     """
     if isinstance(inputs, TableInputs):
         return inputs.read(table)
     named = all(name in table.columns for name in inputs.names) and len(inputs.names) == width
-    names = list(inputs.names) if named else [name for name in table.columns if name != target]
+    names = list(inputs.names) if named else [name for name in table.columns if name not in target.names]
     if len(names) != width:
         wanted = f", named {', '.join(inputs.names[:8])}{' …' if inputs.names[8:] else ''}" if inputs.names else ""
         raise DataError(
@@ -64,25 +64,9 @@ def _numbers(table: Table, name: str, comma: bool) -> Tensor:
 
 
 def outcome_of(table: Table, target: Target, inputs: Inputs) -> Tensor:
-    """What was to be predicted, out of the column of that name; every row must have it."""
-    if target.name not in table.columns:
-        from leadline.data.columns import named
-
-        raise DataError(
-            f"{table.source} must have the column {target.name}, to compare with",
-            got=f"{len(table.columns)} others",
-            do=named(target.name, list(table.columns)).rstrip("."),
-        )
+    """What was to be predicted, out of the columns of that name; every row must have it."""
     known = isinstance(inputs, TableInputs) and inputs.writes_comma(table)
-    y = read_known(table.columns[target.name], target, table.at, known or writes_comma(table.columns.values()))
-    gap = y.isnan() if y.is_floating_point() else y < 0
-    if bool(gap.any()):
-        raise DataError(
-            f"{target.name} must have a value in every row",
-            got=f"none in {table.at(int(gap.nonzero()[0]))}",
-            do="Take the row out",
-        )
-    return y
+    return known_of(table, target, known or writes_comma(table.columns.values()))
 
 
 def written(cells: Cells) -> list[str]:

@@ -39,6 +39,10 @@ def flags(argv: Sequence[str]) -> list[Flag]:
     return [*recipe.choice_flags(), *OWN, *recipe.model_flags(kind), *family, *data, *recipe.setting_flags()]
 
 
+def arranged(argv: Sequence[str]) -> list[str]:
+    return recipe.arranged(argv, OWN)
+
+
 explain = recipe.explain
 
 

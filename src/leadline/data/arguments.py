@@ -93,6 +93,15 @@ def _fitting(name: str, value: Any, annotation: Any, default: Any) -> Any:
     kinds = typing.get_args(annotation) if isinstance(annotation, types.UnionType) else (annotation,)
     if value is None and type(None) in kinds:
         return None
+    listed = next((kind for kind in kinds if typing.get_origin(kind) is Sequence), None)
+    if str in kinds and listed is not None:  # one word or several: a list of one is that one
+        if isinstance(value, str):
+            return value
+        if not isinstance(value, (list, tuple)) or not value or not all(isinstance(word, str) for word in value):
+            raise UserError(
+                f"{name} must be text, or a list of words", got=given(name, value), do=f'Write {name}="…", in quotes'
+            )
+        return value[0] if len(value) == 1 else tuple(value)
     annotation = next((kind for kind in kinds if kind is not type(None)), Any)
     if annotation is int:
         return whole(name, value, None, _MOST_SEED if name.endswith("seed") else None, usual=usual)

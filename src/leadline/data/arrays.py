@@ -23,6 +23,7 @@ from leadline.data.data import Data, Split
 from leadline.data.frame import Plan, data_of
 from leadline.data.inputs import Identity, Inputs, Rescale, Standardize
 from leadline.data.outcome import read_known, read_outcome, with_figures
+from leadline.data.outcomes import kinds_of, known_of, settle, strata
 from leadline.data.raw import words_of
 from leadline.data.splits import split_indices
 from leadline.data.target import Target
@@ -35,7 +36,7 @@ def arrays(
     x: Any,
     y: Any,
     *,
-    kind: str | None = None,
+    kind: str | Sequence[str] | None = None,
     names: Sequence[str] = (),
     val: float = 0.15,
     test: float = 0.2,
@@ -55,7 +56,8 @@ def arrays(
         y: (n,) numbers or labels: text, truth values, few whole numbers, and -1 and +1 are classes, other
             floating-point numbers are real; (n, k) with k > 1 is k real outputs.
         kind: what y is, instead of that rule: real, positive, count, angle, proportion, binary, classes, ordered, or
-            ranking, of which y is (n, items), each row the items from the best on.
+            ranking, of which y is (n, items), each row the items from the best on. For (n, k) one word for all
+            columns, or one each.
         names: names of the columns of x.
         val, test: fractions of the rows, drawn at random with `split_seed`; classes are spread evenly.
         scale: to mean 0 and deviation 1, by column; x of more than two axes by one figure for all.
@@ -81,13 +83,12 @@ def arrays(
         return _of_frame(x, y, columns, kind, val, test, split_seed, name, test_data)
     values = _numbers(x, "x")
     _check_finite(values, names)
-    labels, target = _outcome(y, kind, len(values))
-    by = _split_by(columns, len(values), labels if target.discrete else None)
+    labels, exact, target = _outcome(y, kind, len(values))
+    by = _split_by(columns, len(values), strata(labels, target))
     part = split_indices(len(values), val=val, test=0.0 if test_data is not None else test, seed=split_seed, **by)
     inputs = _inputs(values[part[0]], tuple(names), scale)
     if not isinstance(inputs, TableInputs):
         values = values.float()
-    exact = labels if target.discrete else torch.as_tensor(np.asarray(_plain_array(y), dtype=np.float64))
     target = with_figures(target, exact[part[0]])
     weights = _weight(weight, len(values))
     everything = Split(values, labels, weights, torch.arange(len(values)))
@@ -107,7 +108,7 @@ def _of_frame(
     x: Any,
     y: Any,
     columns: dict[str, Any],
-    kind: str | None,
+    kind: str | Sequence[str] | None,
     val: float,
     test: float,
     split_seed: int,
@@ -115,24 +116,48 @@ def _of_frame(
     test_data: tuple[Any, Any] | None,
 ) -> Data:
     """By way of a table: y, groups, time and weight become columns of it."""
-    shape = np.shape(y)
-    if len(shape) != 1:
-        do = "Pass y.squeeze(), of shape (n,)" if shape[1:] == (1,) else "Pass x as an array to predict several numbers"
-        raise ShapeError("y must have shape (n,) beside a data frame", got=f"y of shape {shape}", do=do)
+    outcomes = _columns_of(y)
     if kind is None:
-        kind = _kind_of_floats(np.asarray(_plain_array(y)))
+        kinds = [_kind_of_floats(np.asarray(_plain_array(values))) for values in outcomes.values()]
+    else:
+        kinds = list(kinds_of(kind, len(outcomes)))
     table = table_of(x, source=name)
-    named = getattr(y, "name", None)  # a series has one
-    label = _free(named if isinstance(named, str) and named else "y", table)
-    table = _joined(table, {label: y}, name)
+    labels = [_free(label, table) for label in outcomes]
+    table = _joined(table, dict(zip(labels, outcomes.values(), strict=True)), name)
     roles = {}
     for role, values in columns.items():
         if values is not None:
             roles[{"groups": "group"}.get(role, role)] = column = _free(role, table)
             table = _joined(table, {column: values}, name)
-    plan = Plan(label, kind, val=val, test=test, split_seed=split_seed, **roles)
-    other = None if test_data is None else _joined(test_data[0], {label: test_data[1]}, f"{name}, test")
+    plan = Plan(labels, kinds, val=val, test=test, split_seed=split_seed, **roles)
+    other = None
+    if test_data is not None:
+        held_out = _columns_of(test_data[1])
+        if len(held_out) != len(labels):
+            raise ShapeError(
+                f"y of the test data must have {counted(len(labels), 'column')}, like the others",
+                got=f"{len(held_out)}",
+                do="Pass the same columns",
+            )
+        other = _joined(test_data[0], dict(zip(labels, held_out.values(), strict=True)), f"{name}, test")
     return data_of(table, plan, name=name, recipe=None, test=other)
+
+
+def _columns_of(y: Any) -> dict[str, Any]:
+    """The columns to predict by name: one of a series or an array, several of a frame or an array of two axes."""
+    shape = np.shape(y)
+    if len(shape) == 1:
+        named = getattr(y, "name", None)  # a series has one
+        return {named if isinstance(named, str) and named else "y": y}
+    if len(shape) != 2 or shape[1] < 2:
+        raise ShapeError(
+            "y must have shape (n,), or (n, k) for k columns, beside a data frame",
+            got=f"y of shape {shape}",
+            do="Pass y.squeeze(), of shape (n,)" if shape[1:] == (1,) else "Pass a column for each thing to predict",
+        )
+    if _is_frame(y):
+        return dict(table_of(y, source="y").columns)
+    return {f"y_{k + 1}": values for k, values in enumerate(np.asarray(_plain_array(y)).T)}
 
 
 def _joined(x: Any, more: dict[str, Any], source: str) -> Table:
@@ -212,27 +237,31 @@ def _plain_array(values: Any, keep_words: bool = False) -> Any:
     return np.asarray(values)
 
 
-def _outcome(y: Any, kind: str | None, count: int) -> tuple[Tensor, Target]:
-    """y as the engine takes it, and what it is."""
+def _outcome(y: Any, kind: str | Sequence[str] | None, count: int) -> tuple[Tensor, Tensor, Target]:
+    """y as the engine takes it, y before rounding, and what it is."""
     values = _plain_array(y)
-    if values.ndim != 1:
-        return _outputs(values, kind, count)
-    if len(values) != count:
+    if values.ndim == 1 and len(values) != count:
         raise ShapeError(
             "x and y must have one row per example", got=f"{counted(count, 'row')} of x and {len(values)} of y",
             do="Pass arrays whose first axis is the example",
         )  # fmt: skip
-    if kind is None:
-        kind = _kind_of_floats(values)
-    outcome = read_outcome("y", cells_of(values, "y"))
-    gap = np.flatnonzero(outcome.missing | outcome.misfit)
-    if len(gap):
-        raise DataError(
-            "y must have a value in every row",
-            got=f"{values[gap[0]]} in row {gap[0]} ({counted(len(gap), 'such row')})",
-            do="Take these rows out of x and y",
-        )
-    return outcome.settle(np.arange(count), kind, lambda row: f"row {row}")
+    if values.ndim != 1:
+        _check_outputs(values.shape, count)
+        if kind is None or (isinstance(kind, str) and kind in ("real", "ranking")):
+            return _outputs(values, kind)
+    columns = {"y": values} if values.ndim == 1 else {f"y_{k + 1}": column for k, column in enumerate(values.T)}
+    outcomes = []
+    for name, cells in columns.items():
+        outcomes.append(outcome := read_outcome(name, cells_of(cells, name)))
+        gap = np.flatnonzero(outcome.missing | outcome.misfit)
+        if len(gap):
+            raise DataError(
+                "y must have a value in every row",
+                got=f"{cells[gap[0]]} in row {gap[0]} ({counted(len(gap), 'such row')})",
+                do="Take these rows out of x and y",
+            )
+    kinds = kinds_of(_kind_of_floats(values) if kind is None else kind, len(outcomes))
+    return settle(outcomes, np.arange(count), kinds, lambda row: f"row {row}")
 
 
 def _kind_of_floats(values: np.ndarray) -> str | None:
@@ -242,23 +271,27 @@ def _kind_of_floats(values: np.ndarray) -> str | None:
     return "binary" if len(values) and (np.abs(values) == 1).all() and (values != values[0]).any() else "real"
 
 
-def _outputs(values: np.ndarray, kind: str | None, count: int) -> tuple[Tensor, Target]:
-    """Several real outputs a row; a column that should have been a row of numbers is sent back."""
-    shape = values.shape
-    if values.ndim != 2 or shape[1] == 1 or shape[0] != count:
+def _check_outputs(shape: tuple[int, ...], count: int) -> None:
+    """A column that should have been a row of numbers is sent back."""
+    if len(shape) != 2 or shape[1] == 1 or shape[0] != count:
         do = "Pass y.ravel(), or y.squeeze(1) for a tensor" if shape[1:] == (1,) else "Pass y of shape (n,) or (n, k)"
         raise ShapeError(
-            "y must have shape (n,), or (n, k) for k real outputs",
+            "y must have shape (n,), or (n, k) for k outputs",
             got=f"y of shape {shape} for {counted(count, 'row')} of x",
             do=do,
         )
+
+
+def _outputs(values: np.ndarray, kind: str | None) -> tuple[Tensor, Tensor, Target]:
+    """Several real outputs a row, or a ranking."""
+    shape = values.shape
     if kind == "ranking":
         return _ranking(values)
-    if values.dtype.kind not in "fiub" or kind not in (None, "real"):
+    if values.dtype.kind not in "fiub":
         raise DataError(
-            "y of two axes must hold real numbers",
-            got=f"y of type {values.dtype}, kind={kind}",
-            do="Pass y of shape (n,)",
+            "y of two axes must hold real numbers, or come with a kind for each column",
+            got=f"y of type {values.dtype}",
+            do='Pass kind=("real", "classes", …), or y of shape (n,)',
         )
     one_hot = np.isin(values, (0, 1)).all() and (values.sum(1) == 1).all()
     if one_hot and kind is None:
@@ -273,10 +306,11 @@ def _outputs(values: np.ndarray, kind: str | None, count: int) -> tuple[Tensor, 
         raise DataError(
             "y must be finite everywhere", got=f"{values[row].tolist()} in row {row}", do="Take the row out"
         )
-    return labels, Target("real", dim=shape[1], shift=(0.0,) * shape[1], scale=(1.0,) * shape[1])
+    target = Target("real", dim=shape[1], shift=(0.0,) * shape[1], scale=(1.0,) * shape[1])
+    return labels, torch.from_numpy(values.astype(np.float64)), target
 
 
-def _ranking(values: np.ndarray) -> tuple[Tensor, Target]:
+def _ranking(values: np.ndarray) -> tuple[Tensor, Tensor, Target]:
     """Rows that hold 0 … k-1 each; what is no permutation is refused by the likelihood too, which knows its form."""
     whole = values.dtype.kind in "iu" or (values.dtype.kind == "f" and (values == np.round(values)).all())
     if not whole:
@@ -285,7 +319,8 @@ def _ranking(values: np.ndarray) -> tuple[Tensor, Target]:
             got=f"y of type {values.dtype}",
             do="Pass scores.argsort(1)[:, ::-1] to rank by score",
         )
-    return torch.from_numpy(values.astype(np.int64)), Target("ranking", dim=values.shape[1])
+    places = torch.from_numpy(values.astype(np.int64))
+    return places, places, Target("ranking", dim=values.shape[1])
 
 
 def _split_by(columns: dict[str, Any], count: int, classes: Tensor | None) -> dict[str, Tensor | None]:
@@ -367,7 +402,11 @@ def _test_split(given: tuple[Any, Any], target: Target, inputs: Inputs, shape: t
             do="Pass the same columns",
         )
     _check_finite(values, inputs.names)
-    if target.dim > 1:
+    if target.columns:
+        held_out = zip(target.names, _columns_of(y).values(), strict=False)
+        columns = {name: cells_of(_plain_array(cells, keep_words=True), name) for name, cells in held_out}
+        labels = known_of(Table(columns, np.arange(len(values)), source="the test data"), target, comma=False)
+    elif target.dim > 1:
         labels = _as_numbers(y, "y of the test data", torch.int64 if target.kind == "ranking" else torch.float32)
     else:
         labels = read_known(cells_of(_plain_array(y), target.name), target, lambda row: f"row {row} of the test data")

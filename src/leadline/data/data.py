@@ -190,6 +190,15 @@ class Data:
                     digest.update(column.contiguous().cpu().view(torch.uint8).numpy().data if column.numel() else b"")
         return digest.hexdigest()
 
+    def of_column(self, k: int) -> Data:
+        """The same rows with one of several columns as the target."""
+        column = self.target.columns[k]
+        train, val, test = (
+            replace(split, y=split.y[:, k].long() if column.discrete else split.y[:, k])
+            for split in (self.train, self.val, self.test)
+        )
+        return replace(self, train=train, val=val, test=test, target=column)
+
     def with_(self, **changes: Any) -> Data:
         """A copy with some fields replaced."""
         for name in changes:

@@ -16,9 +16,11 @@ from leadline.data.cells import Table
 from leadline.data.columns import TableInputs, named
 from leadline.data.data import Data, Split
 from leadline.data.features import Feature, feature
-from leadline.data.outcome import read_known, read_outcome, with_figures
+from leadline.data.outcome import Outcome, read_outcome, with_figures
+from leadline.data.outcomes import kinds_of, known_of, settle, strata
 from leadline.data.raw import raw_values, read_numbers, shown, words_of, writes_comma
 from leadline.data.splits import split_indices
+from leadline.data.target import Target
 from leadline.errors import DataError, UserError
 
 _SHOWN = 5
@@ -29,8 +31,8 @@ class Plan:
     """What to make of a table's columns and rows.
 
     Args:
-        target: the column to predict.
-        kind: what it is; by default found out from its values.
+        target: the column to predict, or several.
+        kind: what it is; by default found out from its values. One word, or one for each of several columns.
         drop: columns to leave out.
         categories: columns to take as categories, whatever is written in them.
         missing: "fill" missing values, or "drop" the rows that have one.
@@ -40,10 +42,11 @@ class Plan:
         group: a column whose equal values stay in one split.
         time: a column by which the splits follow each other.
         weight: a column that scales each row's loss.
+        order: the classes of an ordered target, from low to high.
     """
 
-    target: str
-    kind: str | None = None
+    target: str | Sequence[str]
+    kind: str | Sequence[str | None] | None = None
     drop: Sequence[str] = ()
     categories: Sequence[str] = ()
     missing: str = "fill"
@@ -54,11 +57,12 @@ class Plan:
     group: str | None = None
     time: str | None = None
     weight: str | None = None
+    order: Sequence[str] = ()
 
     def __post_init__(self):
-        for option in ("drop", "categories"):
-            if isinstance(getattr(self, option), str):
-                object.__setattr__(self, option, (getattr(self, option),))
+        for option in ("target", "drop", "categories", "order"):
+            value = getattr(self, option)
+            object.__setattr__(self, option, (value,) if isinstance(value, str) else tuple(value))
         for option, legal in (("missing", ("fill", "drop")), ("bad_rows", ("error", "refuse"))):
             if getattr(self, option) not in legal:
                 raise UserError(
@@ -69,8 +73,9 @@ class Plan:
 
     def check(self, table: Table) -> None:
         """Refuse names that the table does not have, and a column in two roles."""
-        roles = {"target": self.target, "group": self.group, "time": self.time, "weight": self.weight}
-        given = [(role, name) for role, name in roles.items() if name is not None]
+        roles = {"group": self.group, "time": self.time, "weight": self.weight}
+        given = [("target", name) for name in self.target]
+        given += [(role, name) for role, name in roles.items() if name is not None]
         given += [("drop", name) for name in self.drop] + [("categories", name) for name in self.categories]
         for role, name in given:
             if name not in table.columns:
@@ -121,15 +126,17 @@ def data_of(table: Table, plan: Plan, *, name: str, recipe: dict[str, Any] | Non
         )
     rows = _Rows(table)
     comma = writes_comma(cells for name, cells in table.columns.items() if name not in (*plan.drop, *plan.categories))
-    outcome = read_outcome(plan.target, table.columns[plan.target], comma)
-    _misfits(plan, plan.target, outcome.misfit, rows)
-    rows.refuse(outcome.missing, f"{plan.target}, the target, is missing")
-    if not rows.used.any():
-        raise DataError(
-            f"{plan.target}, the target, must have a value in some row",
-            got=f"none in {counted(len(table), 'row')}",
-            do="Name another column as the target",
-        )
+    kinds = kinds_of(plan.kind, len(plan.target))
+    outcomes = [read_outcome(name, table.columns[name], comma) for name in plan.target]
+    for outcome in outcomes:
+        _misfits(plan, outcome.name, outcome.misfit, rows)
+        rows.refuse(outcome.missing, f"{outcome.name}, the target, is missing")
+        if not rows.used.any():
+            raise DataError(
+                f"{outcome.name}, the target, must have a value in some row",
+                got=f"none in {counted(len(table), 'row')}",
+                do="Name another column as the target",
+            )
     features, left_out = _features(table.keep(rows.used), plan, rows, comma)
     weight = _weight(table, plan, rows)
     moment = _time(table, plan, rows)
@@ -140,11 +147,10 @@ def data_of(table: Table, plan: Plan, *, name: str, recipe: dict[str, Any] | Non
             got=f"{len(used)}" + (f" of {len(table)} that can be used" if len(used) < len(table) else ""),
             do="Bring more rows",
         )
-    y, target = outcome.settle(used, plan.kind, table.at)
-    parts = _split(len(used), y if target.discrete else None, table, used, moment, plan, test is None)
+    y, exact, target = settle(outcomes, used, kinds, table.at, plan.order)
+    parts = _split(len(used), strata(y, target), table, used, moment, plan, test is None)
     columns, raw = zip(*(item.fit(used, used[parts[0].numpy()]) for item in features))
     inputs = TableInputs(columns)
-    exact = y if target.discrete or outcome.values is None else torch.from_numpy(outcome.values[used])
     target = with_figures(target, exact[parts[0]])
     everything = Split(
         torch.from_numpy(np.column_stack(raw)),
@@ -161,8 +167,8 @@ def data_of(table: Table, plan: Plan, *, name: str, recipe: dict[str, Any] | Non
         table.source,
         read=len(table) + sum(refusal.count for refusal in table.refused),
         refused=tuple(rows.refused),
-        columns=(f"{target}, the target", *lines, *left_out),
-        notes=(*table.notes, *_notes(plan, target, outcome.values is not None)),
+        columns=(*_told(target), *lines, *left_out),
+        notes=(*table.notes, *_notes(target, outcomes, kinds)),
         numbered="lines" if "path" in (recipe or {}).get("options", {}) else "rows",
     )
     return Data(train, val, held_out, target, inputs, name, recipe, account)
@@ -171,11 +177,10 @@ def data_of(table: Table, plan: Plan, *, name: str, recipe: dict[str, Any] | Non
 def _features(table: Table, plan: Plan, rows: _Rows, comma: bool) -> tuple[list[Feature], list[str]]:
     """The columns to read, over all rows of the source, and a line on each that is left out."""
     features, left_out = [], []
-    roles = {plan.target: "the target", plan.group: "groups the splits", plan.time: "orders the splits"}
-    roles[plan.weight] = "weighs the rows"
+    roles = {plan.group: "groups the splits", plan.time: "orders the splits", plan.weight: "weighs the rows"}
     used = rows.used.copy()
     for name, cells in table.columns.items():
-        if name == plan.target:
+        if name in plan.target:
             continue
         if name in roles or name in plan.drop:
             left_out.append(f"{name}: {roles[name] + ', not an input' if name in roles else 'left out, as asked'}")
@@ -189,8 +194,8 @@ def _features(table: Table, plan: Plan, rows: _Rows, comma: bool) -> tuple[list[
         features.append(found)
     if not features:
         raise DataError(
-            f"{table.source} must have a column to predict {plan.target} from",
-            got="; ".join(left_out) or f"{plan.target} alone",
+            f"{table.source} must have a column to predict {' and '.join(plan.target)} from",
+            got="; ".join(left_out) or f"{' and '.join(plan.target)} alone",
             do="Keep a column that says something of it",
         )
     if plan.missing == "drop":
@@ -227,7 +232,7 @@ def _misfits(plan: Plan, name: str, misfit: np.ndarray, rows: _Rows) -> None:
         rows.refuse(misfit, f"{name} is not {'finite' if infinite and not unread.any() else 'a number'}")
         return
     more = f" ({int(misfit.sum())} such cells)" if misfit.sum() > 1 else ""
-    as_text = "" if name == plan.target or infinite else f", take the column as text with categories=[{name!r}]"
+    as_text = "" if name in plan.target or infinite else f", take the column as text with categories=[{name!r}]"
     raise DataError(
         f"column {name} must hold {what}",
         got=f"{shown(cells, first)} in {rows.table.at(first)}{more}",
@@ -287,34 +292,31 @@ def _split(
     return split_indices(count, val=plan.val, test=plan.test if with_test else 0.0, seed=plan.split_seed, **by)
 
 
-def _other_rows(table: Table, inputs: TableInputs, target: Any, plan: Plan) -> Split:
+def _other_rows(table: Table, inputs: TableInputs, target: Target, plan: Plan) -> Split:
     """The test split, out of a table of its own: read as the training rows are, none refused."""
-    if target.name not in table.columns:
-        do = named(target.name, list(table.columns)).rstrip(".")
-        raise DataError(f"{table.source} must have the target", got=f"no column {target.name}", do=do)
     x = inputs.read(table)
-    y = read_known(table.columns[target.name], target, table.at, inputs.writes_comma(table))
-    gap = y.isnan() if y.is_floating_point() else y < 0
-    if bool(gap.any()):
-        raise DataError(
-            f"{target.name} must have a value in every row of {table.source}",
-            got=f"none in {table.at(int(gap.nonzero()[0]))}",
-            do="Take the row out",
-        )
+    y = known_of(table, target, inputs.writes_comma(table))
     weight = None
     if plan.weight is not None:
         weight = torch.from_numpy(read_numbers(table.columns[plan.weight])[0].astype(np.float32))
     return Split(x, y, weight, torch.from_numpy(table.numbers))
 
 
-def _notes(plan: Plan, target: Any, numeric: bool) -> list[str]:
-    notes = []
-    if numeric and plan.kind is None and target.discrete:
-        notes.append(
-            f"{target.name} holds few whole numbers, taken as classes; "
-            'pass kind="real" to predict a number, kind="count" a count'
-        )
-    return notes
+def _told(target: Target) -> list[str]:
+    """A line on each column that is predicted."""
+    if target.kind == "ranking" or not target.columns:
+        return [f"{target}, the target"]
+    return [f"{column}, a target" for column in target.columns]
+
+
+def _notes(target: Target, outcomes: Sequence[Outcome], kinds: Sequence[str | None]) -> list[str]:
+    """A word on numbers that were taken as classes without being told."""
+    return [
+        f"{column.name} holds few whole numbers, taken as classes; "
+        'pass kind="real" to predict a number, kind="count" a count'
+        for column, outcome, kind in zip(target.columns or (target,), outcomes, kinds, strict=True)
+        if kind is None and outcome.values is not None and column.discrete
+    ]
 
 
 def stem(path: PurePath) -> str:

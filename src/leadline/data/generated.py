@@ -20,7 +20,7 @@ import functools
 import inspect
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, ParamSpec
 
 import numpy as np
@@ -31,6 +31,7 @@ from leadline.data.account import Account
 from leadline.data.arguments import arguments
 from leadline.data.data import Data, Split
 from leadline.data.inputs import Identity, Inputs, Standardize
+from leadline.data.outcome import with_figures
 from leadline.data.splits import split_indices
 from leadline.data.target import Target
 from leadline.errors import UserError
@@ -168,6 +169,14 @@ def check_settings(options: Mapping[str, Any]) -> None:
             raise UserError(must, got=f"{name}={value}", do="Leave it out for the default")
 
 
+def _target(drawn: Drawn) -> Target:
+    """What is drawn, before its figures are known; several outputs have a name each."""
+    outputs, names = np.shape(drawn.y)[1:], drawn.name.split(", ")
+    if outputs != (len(names),):
+        return Target(drawn.kind, drawn.name)
+    return Target.of(*(Target(drawn.kind, name) for name in names))
+
+
 def _data(name: str, drawn: Drawn, options: dict[str, Any]) -> Data:
     x = torch.from_numpy(np.asarray(drawn.x, dtype=np.float32).reshape(len(drawn.x), -1))
     discrete = drawn.kind in ("binary", "classes", "ordered")
@@ -177,7 +186,7 @@ def _data(name: str, drawn: Drawn, options: dict[str, Any]) -> Data:
     )
     train, val, test = (Split(x[index], y[index], rows=index) for index in rows)
     if drawn.kind in ("real", "positive", "count", "proportion"):
-        target = replace(Target.real(train.y, drawn.name), kind=drawn.kind)
+        target = with_figures(_target(drawn), train.y)
     else:
         target = Target(drawn.kind, drawn.name, classes=drawn.classes)
     columns = drawn.columns or (("x",) if x.shape[1] == 1 else tuple(f"x{i}" for i in range(1, x.shape[1] + 1)))

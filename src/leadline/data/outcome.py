@@ -11,7 +11,7 @@ Naming a kind overrides the rule: counts and angles are taken for such only when
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -22,12 +22,11 @@ from torch import Tensor
 from leadline.data.cells import Cells
 from leadline.data.features import levels_refused, mostly_numbers
 from leadline.data.raw import raw_values, shown, style_of, words_of
-from leadline.data.target import KINDS, Target
+from leadline.data.target import DISCRETE, KINDS, Target
 from leadline.data.words import natural
 from leadline.errors import DataError
 from leadline.names import suggest
 
-DISCRETE = ("binary", "classes", "ordered")
 MOST_CLASSES = 20  # as which numbers are taken without being told
 
 #: what the numbers of a kind must be
@@ -76,16 +75,12 @@ class Outcome:
             return np.isnan(self.values) & ~self.misfit
         return np.array([word is None for word in self.words], dtype=bool)[self.codes]
 
-    def settle(self, rows: np.ndarray, kind: str | None, at: Callable[[int], str]) -> tuple[Tensor, Target]:
-        """y of `rows`, and what it is (without the figures of a training split)."""
+    def settle(
+        self, rows: np.ndarray, kind: str | None, at: Callable[[int], str], order: Sequence[str] = ()
+    ) -> tuple[Tensor, Target]:
+        """y of `rows`, and what it is (without the figures of a training split); `order`: of ordered classes."""
         if kind is not None and kind not in KINDS:
             raise DataError("kind must be a kind of target", got=f"kind={kind!r}", do=suggest(str(kind), KINDS))
-        if kind == "ranking":
-            raise DataError(
-                "a ranking must have a column for each place",
-                got=f"one column, {self.name}",
-                do="Pass ll.data.arrays(x, y, kind='ranking') with y of shape (n, items)",
-            )
         if self.values is not None:
             values = self.values[rows]
             infinite = np.flatnonzero(np.isinf(values))
@@ -105,9 +100,13 @@ class Outcome:
                 got=f"words such as {next(word for word in self.words if word is not None)!r}",
                 do='Pass kind="classes", or leave kind out',
             )
-        return self._classes(rows, kind)
+        return self._classes(rows, kind, order if kind == "ordered" else ())
 
-    def _classes(self, rows: np.ndarray, kind: str | None) -> tuple[Tensor, Target]:
+    def exactly(self, rows: np.ndarray, y: Tensor) -> Tensor:
+        """`y` as `settle` gave it, its numbers as exact as they were read."""
+        return torch.from_numpy(self.values[rows]) if self.values is not None and y.is_floating_point() else y
+
+    def _classes(self, rows: np.ndarray, kind: str | None, order: Sequence[str]) -> tuple[Tensor, Target]:
         codes = self.codes[rows]
         names = sorted({word for code in np.unique(codes) if (word := self.words[code]) is not None}, key=natural)
         refused = levels_refused(len(names), len(rows))
@@ -117,6 +116,8 @@ class Outcome:
                 got=refused,
                 do="Name another column as the target",
             )
+        if order:
+            names = _in_order(self.name, names, order)
         if len(names) < 2:
             raise _one_value(self.name, repr(names[0]), len(rows))
         if kind == "binary" and len(names) > 2:
@@ -160,7 +161,7 @@ def read_known(cells: Cells, target: Target, at: Callable[[int], str], comma: bo
         labels = [outcome.words[code] for code in np.unique(outcome.codes[~gap])]
         _check_classes(outcome, target, at)
         code = dict(zip(labels, target.encode(labels).tolist(), strict=True))
-        return torch.tensor([code.get(word, -1) for word in outcome.words])[torch.from_numpy(outcome.codes)]
+        return torch.from_numpy(np.array([code.get(word, -1) for word in outcome.words])[outcome.codes])
     if outcome.values is None or outcome.misfit.any():
         row = 0 if outcome.values is None else int(np.flatnonzero(outcome.misfit)[0])
         raise DataError(f"{target.name} must hold numbers", got=f"{shown(cells, row)} in {at(row)}", do="Mend it")
@@ -173,6 +174,8 @@ def with_figures(target: Target, y: Tensor | np.ndarray) -> Target:
     """The target measured in the mean and deviation of `y`, the training rows'; classes stay as they are."""
     if target.discrete or target.kind == "ranking":
         return target
+    if target.columns:
+        return Target.of(*(with_figures(column, y[:, k]) for k, column in enumerate(target.columns)))
     real = Target.real(torch.as_tensor(y), target.name)
     return replace(real, kind=target.kind)
 
@@ -189,6 +192,22 @@ def looks_like_classes(values: np.ndarray) -> bool:
         return False
     counted = distinct[0] in (0, 1) and distinct[-1] - distinct[0] == count - 1
     return count <= 2 or (counted and len(values) >= 2 * count) or len(values) >= 20 * count
+
+
+def _in_order(column: str, names: list[str], order: Sequence[str]) -> list[str]:
+    """The classes from low to high, as the caller orders them."""
+    order = [str(name) for name in order]
+    if sorted(order) != sorted(names):
+        missing = [name for name in names if name not in order]
+        strange = [name for name in order if name not in names]
+        twice = [name for name in dict.fromkeys(order) if order.count(name) > 1]
+        words = [("without", missing), ("with the unknown", strange), ("twice", twice)]
+        raise DataError(
+            f"order must name every class of {column} once, from low to high",
+            got=f"{', '.join(order)}: " + "; ".join(f"{how} {', '.join(which)}" for how, which in words if which),
+            do=f"The classes are {', '.join(names)}",
+        )
+    return order
 
 
 def _check_spread(name: str, values: np.ndarray) -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import numbers
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -31,9 +32,10 @@ ENDINGS = (*DELIMITED, *PARQUET)
 @checked
 def table(
     path: Any,
-    target: str,
+    target: str | Sequence[str],
     *,
-    kind: str | None = None,
+    kind: str | Sequence[str] | None = None,
+    order: Sequence[str] = (),
     drop: Sequence[str] = (),
     categories: Sequence[str] = (),
     missing: str = "fill",
@@ -52,9 +54,11 @@ def table(
         path: a file that ends in .csv, .tsv (either may be packed, .gz) or .parquet, or the rows themselves: a data
             frame, a dictionary of columns or a list of dictionaries. The separator and a missing header of a file are
             found out; text must be UTF-8.
-        target: the column to predict.
+        target: the column to predict; or several, each of a kind of its own.
         kind: what the target is: real, positive, count, angle (in radians), proportion, binary, classes or ordered
-            (classes from low to high, by number or alphabet); by default real or classes, as its values suggest.
+            (classes from low to high); by default real or classes, as its values suggest. For several targets one
+            word for all, or one each. ranking: the targets hold the items of the first, second … place.
+        order: the classes of an ordered target from low to high; by default by number or alphabet.
         drop: columns to leave out.
         categories: columns to take as categories, such as a code that is written in digits.
         missing: "fill" (median, and an input that marks the row) or "drop" the rows with a missing value. Rows
@@ -80,14 +84,15 @@ def table(
       make: category, 2 levels (Fiat, Opel)
       age: number, 10 missing filled with the median 3
     """
-    plan = Plan(
-        target, kind, drop, categories, missing, bad_rows, val, test, split_seed, group=group, time=time, weight=weight
-    )
+    plan = Plan(target, kind, drop, categories, missing, bad_rows, val, test, split_seed, group, time, weight, order)
     rows, place = _rows(path, "path", bad_rows)
+    if (name := ",".join(plan.target)) in rows.columns:  # one name with a comma in it, which a shell's list parts
+        target, plan = name, replace(plan, target=name)
     other, other_place = (None, None) if test_path is None else _rows(test_path, "test_path")
     recipe = None
     if place is not None and (test_path is None or other_place is not None):
         options: dict[str, Any] = {"path": str(place), "target": target, "kind": kind, "drop": list(plan.drop)}
+        options |= {"order": list(plan.order)} if plan.order else {}
         options |= {"categories": list(plan.categories), "missing": missing, "bad_rows": bad_rows}
         options |= {"val": val, "test": test, "split_seed": split_seed, "group": group, "time": time, "weight": weight}
         options["test_path"] = None if other_place is None else str(other_place)

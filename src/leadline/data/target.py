@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
@@ -15,20 +15,25 @@ from leadline.names import suggest
 from leadline.settings import given
 
 KINDS = ("real", "positive", "count", "angle", "proportion", "binary", "classes", "signs", "ordered", "ranking")
+DISCRETE = ("binary", "classes", "ordered")
+SEVERAL = "several"  # columns that are not all real numbers
 
 
 @dataclass(frozen=True)
 class Target:
     """Args:
-        kind: one of `KINDS`.
+        kind: one of `KINDS`, or "several" for columns of different kinds.
         name: the column's name.
-        classes: names of the classes, in the order of their codes (binary, classes and ordered only).
-        dim: number of outputs a row (real kinds, and the items of a ranking).
+        classes: names of the classes in the order of their codes, or of the items of a ranking.
+        dim: number of outputs a row (real kinds, several columns, and the items of a ranking).
         shift, scale: mean and standard deviation of y over the training split, one per output: the unit in which
             a network predicts a real target. Likelihoods undo it, so losses and predictions are in y's own unit.
+        columns: what each column of y is, where they have names or kinds of their own.
 
     >>> Target("classes", classes=("cat", "dog", "eel")).decode(torch.tensor([2, 0]))
     ['eel', 'cat']
+    >>> print(Target.of(Target("angle", "direction"), Target("positive", "speed")))
+    direction: angle; speed: positive
     """
 
     kind: str
@@ -37,24 +42,47 @@ class Target:
     dim: int = 1
     shift: tuple[float, ...] = (0.0,)
     scale: tuple[float, ...] = (1.0,)
+    columns: tuple[Target, ...] = field(default=(), repr=False)
 
     def __post_init__(self):
-        if self.kind not in KINDS:
+        if self.kind not in (*KINDS, SEVERAL):
             raise DataError("a target's kind must be known", got=repr(self.kind), do=suggest(str(self.kind), KINDS))
 
     @property
     def discrete(self) -> bool:
         """Whether y holds class codes."""
-        return self.kind in ("binary", "classes", "ordered")
+        return self.kind in DISCRETE
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The columns of y by name: of a source that names them, or name_1, name_2 …"""
+        if self.columns:
+            return tuple(column.name for column in self.columns)
+        return (self.name,) if self.dim == 1 else tuple(f"{self.name}_{k + 1}" for k in range(self.dim))
 
     @property
     def config(self) -> dict[str, Any]:
-        return {name: plain(getattr(self, name)) for name in self.__dataclass_fields__}
+        own = {name: plain(getattr(self, name)) for name in self.__dataclass_fields__ if name != "columns"}
+        return own | ({"columns": [column.config for column in self.columns]} if self.columns else {})
 
     @classmethod
     def from_config(cls, config: dict[str, Any]) -> Target:
         tuples = {key: tuple(config[key]) for key in ("classes", "shift", "scale")}
-        return cls(**{**config, **tuples})
+        columns = tuple(cls.from_config(column) for column in config.get("columns", ()))
+        return cls(**{**config, **tuples, "columns": columns})
+
+    @classmethod
+    def of(cls, *columns: Target) -> Target:
+        """Several columns as one target: real if each of them is."""
+        kind = "real" if all(column.kind == "real" for column in columns) else SEVERAL
+        return cls(
+            kind,
+            ", ".join(column.name for column in columns),
+            dim=len(columns),
+            shift=tuple(column.shift[0] for column in columns),
+            scale=tuple(column.scale[0] for column in columns),
+            columns=columns,
+        )
 
     @classmethod
     def real(cls, y: Tensor, name: str = "y") -> Target:
@@ -100,4 +128,6 @@ class Target:
             return f"{self.name}: {' < '.join(self.classes)}"
         if self.kind == "ranking":
             return f"{self.name}: ranking of {self.dim} items"
+        if self.columns:
+            return "; ".join(map(str, self.columns))
         return f"{self.name}: {self.kind}" + (f" ({self.dim} values)" if self.dim > 1 else "")

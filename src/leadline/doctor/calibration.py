@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 
 import torch
 from torch import Tensor
@@ -19,9 +20,12 @@ from leadline.data.data import Data
 from leadline.doctor.finding import Finding
 from leadline.doctor.words import percent
 from leadline.errors import UserError
-from leadline.likelihoods.bernoulli import Bernoulli
-from leadline.likelihoods.categorical import Categorical
+from leadline.likelihoods.angles import TURN
+from leadline.likelihoods.bernoulli import BernoulliPrediction
+from leadline.likelihoods.classes import ClassPrediction
+from leadline.likelihoods.joint import Joint
 from leadline.likelihoods.likelihood import Likelihood
+from leadline.likelihoods.prediction import Prediction
 
 BINS, DRAWS = 10, 200
 # Confidence that is ten points too high on average misleads whoever acts on it; five are worth a record. Too much
@@ -33,20 +37,30 @@ COVERAGE_GAP = 0.05
 # Standard errors: one false alarm in 30,000 honest models.
 SIGMAS = 4.0
 MOST_ROWS = 20_000
-_CONTINUOUS = ("real", "positive")
+_MEASURED = ("real", "positive", "proportion", "count", "angle")
 
 
+@torch.no_grad()
 def check_calibration(data: Data, likelihood: Likelihood, outputs: Mapping[str, Tensor]) -> list[Finding]:
     """Judged on test, or on val where there is no test: probabilities on training rows are always too bold."""
     name = next((n for n in ("test", "val") if n in outputs and len(outputs[n])), None)
     if name is None:
         return []
+    if isinstance(likelihood, Joint) and data.target.columns:
+        parts, findings = likelihood.parts(outputs[name]), []
+        for k, head in enumerate(likelihood.each):
+            found = check_calibration(data.of_column(k), head, {name: parts[k]})
+            findings += [replace(finding, where=f"{finding.where}, {likelihood.names[k]}") for finding in found]
+        return findings
+    if not likelihood.has_density:
+        return []
     output, y = outputs[name].detach(), data[name].y
     output, y = output[:MOST_ROWS], y[:MOST_ROWS].to(output.device)
-    if isinstance(likelihood, (Bernoulli, Categorical)):
-        return _classes(name, likelihood.prediction(output).probabilities, y)
-    if data.target.kind in _CONTINUOUS:
-        return _coverage(name, likelihood, output, y)
+    prediction = likelihood.prediction(output)
+    if isinstance(prediction, (BernoulliPrediction, ClassPrediction)):
+        return _classes(name, prediction.probabilities, y)
+    if data.target.kind in _MEASURED:
+        return _coverage(name, likelihood, prediction, y, data.target.kind)
     return []
 
 
@@ -91,16 +105,17 @@ def _classes(name: str, probabilities: Tensor, y: Tensor) -> list[Finding]:
     return [Finding("miscalibrated", severity, what, f"{name} split", found, do)]
 
 
-def _coverage(name: str, likelihood: Likelihood, output: Tensor, y: Tensor) -> list[Finding]:
+def _coverage(name: str, likelihood: Likelihood, prediction: Prediction, y: Tensor, kind: str) -> list[Finding]:
     try:
-        with torch.no_grad():
-            low, high = likelihood.prediction(output).interval(LEVEL)
+        low, high = (end.view_as(y) for end in prediction.interval(LEVEL))
     except UserError:  # a family that has no such interval, as quantiles have none beyond their levels
         return []
-    inside = ((y >= low.view_as(y)) & (y <= high.view_as(y))).double()
+    if kind == "angle":  # in the turn of its arc
+        y = y + TURN * (((low + high) / 2 - y) / TURN).round()
+    inside = ((y >= low) & (y <= high)).double()
     coverage, count = float(inside.mean()), inside.shape[0]
     allowed = max(COVERAGE_GAP, SIGMAS * math.sqrt(LEVEL * (1 - LEVEL) / count))
-    if abs(coverage - LEVEL) <= allowed:
+    if abs(coverage - LEVEL) <= allowed or (kind == "count" and coverage > LEVEL):  # whole ends hold at least so many
         return []
     what = f"the {percent(LEVEL)} intervals are too {'narrow' if coverage < LEVEL else 'wide'}"
     found = f"they hold {percent(coverage)} of {count} targets"

@@ -10,6 +10,7 @@ from leadline.errors import UnknownName, UserError
 from leadline.likelihoods.bernoulli import Bernoulli
 from leadline.likelihoods.beta import Beta
 from leadline.likelihoods.categorical import Categorical
+from leadline.likelihoods.divergence import kl
 from leadline.likelihoods.exponential import Exponential
 from leadline.likelihoods.focal import Focal
 from leadline.likelihoods.gamma import Gamma
@@ -23,6 +24,7 @@ from leadline.likelihoods.mixture import Mixture
 from leadline.likelihoods.multivariate_normal import MultivariateNormal
 from leadline.likelihoods.negative_binomial import NegativeBinomial
 from leadline.likelihoods.normal import Normal
+from leadline.likelihoods.one_hot import OneHot
 from leadline.likelihoods.ordinal import Ordinal
 from leadline.likelihoods.plackett_luce import PlackettLuce
 from leadline.likelihoods.poisson import Poisson
@@ -51,6 +53,7 @@ LIKELIHOODS: dict[str, type[Likelihood]] = {
     "Signs": Signs,
     "Margin": Margin,
     "Distance": Distance,
+    "OneHot": OneHot,
     "Poisson": Poisson,
     "NegativeBinomial": NegativeBinomial,
     "VonMises": VonMises,
@@ -62,7 +65,7 @@ LIKELIHOODS: dict[str, type[Likelihood]] = {
 }
 
 #: what `likelihood_for` fills in from the target; everything else of a constructor is the user's to choose
-FROM_TARGET = ("num_classes", "dim", "shift", "scale", "options")
+FROM_TARGET = ("num_classes", "dim", "shift", "scale", "options", "names")
 
 DEFAULTS = {
     "signs": "Signs",
@@ -75,6 +78,7 @@ DEFAULTS = {
     "classes": "Categorical",
     "ordered": "Ordinal",
     "ranking": "PlackettLuce",
+    "several": "Joint",
 }
 
 
@@ -123,29 +127,31 @@ __all__ = [
     "Bernoulli",
     "Beta",
     "Categorical",
+    "Distance",
     "Exponential",
+    "Focal",
     "Gamma",
     "Huber",
+    "Joint",
     "Laplace",
     "Likelihood",
     "LogNormal",
-    "MultivariateNormal",
-    "Normal",
-    "Prediction",
-    "Quantile",
-    "Robust",
-    "StudentT",
-    "Focal",
-    "Joint",
+    "Margin",
     "Mixture",
+    "MultivariateNormal",
     "NegativeBinomial",
+    "Normal",
+    "OneHot",
     "Ordinal",
     "PlackettLuce",
     "Poisson",
-    "VonMises",
-    "Distance",
-    "Margin",
+    "Prediction",
+    "Quantile",
+    "Robust",
     "Signs",
+    "StudentT",
+    "VonMises",
     "choices",
+    "kl",
     "likelihood_for",
 ]

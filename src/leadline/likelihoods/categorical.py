@@ -29,6 +29,7 @@ class Categorical(Likelihood):
         num_classes: C, at least 2.
         label_smoothing: s of eq. 3, part of the loss that asks for all classes alike, 0 <= s < 1.
 
+    >>> import torch
     >>> float(Categorical(4).loss(torch.zeros(1, 4), torch.tensor([2])))  # log 4
     1.3862943649291992
     """

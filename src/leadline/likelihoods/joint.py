@@ -15,6 +15,7 @@ Shapes     output (B, Σ_k dim_output_k); y (B, K)
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -23,14 +24,13 @@ from torch.distributions import Distribution
 
 from leadline.config import plain
 from leadline.data.account import counted
-from leadline.data.target import Target
+from leadline.data.target import DISCRETE, SEVERAL, Target
 from leadline.errors import ShapeError, UserError
 from leadline.likelihoods.likelihood import Likelihood
 from leadline.likelihoods.prediction import Prediction
 from leadline.names import lookup
 
 WEIGHTINGS = ("sum", "learned")
-_CODES = ("binary", "classes", "ordered")
 _LIMIT = 3.0
 
 
@@ -39,6 +39,7 @@ class Joint(Likelihood):
         families: names of likelihoods, one a column of y.
         options: arguments of each; none where it is left out.
         weighting: "sum" of the losses, or "learned" weights (3).
+        names: of the columns, for their metrics; 1, 2 … where they are left out.
 
     >>> joint = Joint(("Normal", "Bernoulli"))
     >>> joint.loss(torch.zeros(1, 2), torch.tensor([[0.0, 1.0]])).shape
@@ -46,8 +47,15 @@ class Joint(Likelihood):
     """
 
     headline = "nll"
+    kinds = (SEVERAL, "real", "positive", "count", "angle", "proportion")
 
-    def __init__(self, families: Sequence[str], options: Sequence[Mapping[str, Any]] = (), weighting: str = "sum"):
+    def __init__(
+        self,
+        families: Sequence[str],
+        options: Sequence[Mapping[str, Any]] = (),
+        weighting: str = "sum",
+        names: Sequence[str] = (),
+    ):
         super().__init__()
         from leadline.likelihoods import LIKELIHOODS  # it holds Joint too
 
@@ -63,15 +71,27 @@ class Joint(Likelihood):
         self.options: tuple[dict[str, Any], ...] = tuple(plain(dict(given)) for given in options) or ({},) * len(kinds)
         self.weighting = lookup(weighting, {word: word for word in WEIGHTINGS}, "weighting")
         self.heads = nn.ModuleList(kind(**given) for kind, given in zip(kinds, self.options, strict=True))
-        self.dim_output = sum(head.dim_output for head in self._heads)
+        self.dim_output = sum(head.dim_output for head in self.each)
+        self.names = tuple(map(str, names)) or tuple(str(k + 1) for k in range(len(kinds)))
+        if len(set(self.names)) != len(kinds):
+            raise UserError(
+                "names must name every column of y once",
+                got=", ".join(self.names),
+                do=f"Give {len(kinds)} different names, or none",
+            )
         if self.weighting == "learned":
             self.rho = nn.Parameter(torch.zeros(len(self.heads)))
 
     @classmethod
     def for_target(cls, target: Target, families: Sequence[str] = (), **options: Any) -> Joint:
-        from leadline.likelihoods import LIKELIHOODS
+        from leadline.likelihoods import DEFAULTS, LIKELIHOODS, likelihood_for
 
-        names = (families,) if isinstance(families, str) else tuple(families) or ("Normal",) * target.dim
+        columns = target.columns or tuple(
+            Target(target.kind, name, shift=target.shift[k : k + 1], scale=target.scale[k : k + 1])
+            for k, name in enumerate(target.names)
+        )
+        names = (families,) if isinstance(families, str) else tuple(families)
+        names = names or tuple(DEFAULTS[column.kind] for column in columns)
         if len(names) != target.dim:
             raise UserError(
                 f"families must name a likelihood for each of the {target.dim} columns of y",
@@ -79,18 +99,20 @@ class Joint(Likelihood):
                 do="Name as many, in the order of the columns",
             )
         given = []
-        for k, name in enumerate(names):
+        for name, column in zip(names, columns, strict=True):
             family = lookup(name, LIKELIHOODS, "likelihood")
-            column = Target(family.kinds[0], target.name, shift=target.shift[k : k + 1], scale=target.scale[k : k + 1])
-            given.append(family.for_target(column).config)
-        return cls(names, given, **options)
+            if column.kind == "real":  # numbers are what their family says
+                column = replace(column, kind=family.kinds[0])
+            given.append(likelihood_for(column, name).config)
+        return cls(names, given, names=target.names if target.columns else (), **options)
 
     @property
     def loss_is_nll(self) -> bool:
-        return self.weighting == "sum" and all(head.loss_is_nll for head in self._heads)
+        return self.weighting == "sum" and all(head.loss_is_nll for head in self.each)
 
     @property
-    def _heads(self) -> list[Any]:
+    def each(self) -> list[Any]:
+        """The family of each column."""
         return list(self.heads)
 
     @property
@@ -103,13 +125,13 @@ class Joint(Likelihood):
 
     def parts(self, output: Tensor) -> tuple[Tensor, ...]:
         """The output of each head."""
-        return output.split([head.dim_output for head in self._heads], dim=-1)
+        return output.split([head.dim_output for head in self.each], dim=-1)
 
     def distribution(self, output: Tensor) -> JointDistribution:
         return self.prediction(output).distribution
 
     def loss(self, output: Tensor, y: Tensor) -> Tensor:
-        each = zip(self._heads, self.parts(output), columns(self._heads, y), strict=True)
+        each = zip(self.each, self.parts(output), columns(self.each, y), strict=True)
         losses = torch.stack([head.loss(part, column) for head, part, column in each], -1)  # (B, K)
         if self.weighting == "sum":
             return losses.sum(-1)  # eq. 2
@@ -118,21 +140,25 @@ class Joint(Likelihood):
 
     def measures(self, output: Tensor, y: Tensor) -> dict[str, Tensor]:
         found: dict[str, Tensor] = {}
-        each = zip(self._heads, self.parts(output), columns(self._heads, y), strict=True)
-        for k, (head, part, column) in enumerate(each, 1):
-            found |= {f"{name}_{k}": value for name, value in head.measures(part, column).items()}
-        total = torch.stack([found[f"nll_{k}"] for k in range(1, len(self.heads) + 1)]).sum(0)
+        each = zip(self.each, self.parts(output), columns(self.each, y), strict=True)
+        for own, (head, part, column) in zip(self.names, each, strict=True):
+            found |= {f"{name}_{own}": value for name, value in head.measures(part, column).items()}
+        total = torch.stack([found[f"nll_{own}"] for own in self.names]).sum(0)
         return {"nll": total, **found}
 
     def summary(self, means: dict[str, float]) -> dict[str, float]:
         found = {"nll": means["nll"]}
-        for k, head in enumerate(self._heads, 1):
-            own = {name.removesuffix(f"_{k}"): v for name, v in means.items() if name.endswith(f"_{k}")}
-            found |= {f"{name}_{k}": value for name, value in head.summary(own).items()}
+        for own, head in zip(self.names, self.each, strict=True):
+            its = {key.removesuffix(f"_{own}"): value for key, value in means.items() if self.column_of(key) == own}
+            found |= {f"{name}_{own}": value for name, value in head.summary(its).items()}
         return found
 
+    def column_of(self, metric: str) -> str:
+        """The column that a metric is named after: of "speed" and "wind_speed" the longer, where both fit."""
+        return max((name for name in self.names if metric.endswith(f"_{name}")), key=len, default="")
+
     def prediction(self, output: Tensor) -> JointPrediction:
-        each = zip(self._heads, self.parts(output), strict=True)
+        each = zip(self.each, self.parts(output), strict=True)
         return JointPrediction([head.prediction(part) for head, part in each])
 
     def check(self, y: Tensor) -> None:
@@ -142,9 +168,9 @@ class Joint(Likelihood):
                 got=f"y of shape {tuple(y.shape)}",
                 do=f"Pass y with the columns of {', '.join(self.families)}",
             )
-        for k, (head, name) in enumerate(zip(self._heads, self.families, strict=True)):
+        for k, (head, name) in enumerate(zip(self.each, self.families, strict=True)):
             column = y[:, k]
-            whole = name != "Bernoulli" and head.kinds[0] in _CODES and bool((column == column.round()).all())
+            whole = name != "Bernoulli" and head.kinds[0] in DISCRETE and bool((column == column.round()).all())
             try:
                 head.check(column.long() if whole else column)
             except UserError as error:
@@ -154,7 +180,7 @@ class Joint(Likelihood):
 
 def columns(heads: Sequence[Likelihood], y: Tensor) -> list[Tensor]:
     """y of each head: its column, as codes where the family has classes."""
-    return [y[:, k].long() if head.kinds[0] in _CODES else y[:, k] for k, head in enumerate(heads)]
+    return [y[:, k].long() if head.kinds[0] in DISCRETE else y[:, k] for k, head in enumerate(heads)]
 
 
 class JointDistribution(Distribution):

@@ -4,7 +4,7 @@
     mean μ,  variance μ + α μ²                              (2)   α -> 0 is Poisson
     p(y)  = Γ(y + r) / (Γ(r) y!) · (r / (r + μ))^r · (μ / (r + μ))^y,   r = 1 / α              (3)
     fixed     α = alpha                                                                        (4)
-    learned   α = positive(ρ)                               one for all inputs                 (5)
+    learned   α = positive(PACE · ρ)                        one for all inputs                 (5)
     input     α = positive(output')                         the network predicts it            (6)
     log Γ(y + r) / Γ(r) r^y = (r + y) log(1 + y/r) - y + rest(r + y) - rest(r)                 (7)
 
@@ -17,7 +17,7 @@ from __future__ import annotations
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.distributions import NegativeBinomial as NegativeBinomialDistribution
 
 from leadline.data.target import Target
@@ -31,7 +31,7 @@ from leadline.likelihoods.counts import (
     whole_quantile,
 )
 from leadline.likelihoods.likelihood import Likelihood
-from leadline.likelihoods.links import before_positive, check_variance, full, positive
+from leadline.likelihoods.links import PACE, before_positive, check_variance, full, learned, positive
 from leadline.likelihoods.prediction import Prediction, check_probability
 from leadline.likelihoods.special import beta_below, rest
 from leadline.settings import real
@@ -57,7 +57,7 @@ class NegativeBinomial(Likelihood):
         self.scale = real("scale", scale, 0, above=True, usual=1.0)
         self.dim_output = 2 if self.variance == "input" else 1
         if self.variance == "learned":
-            self.rho = nn.Parameter(torch.tensor(before_positive(self.alpha)))
+            self.rho = learned(before_positive(self.alpha))
 
     @classmethod
     def for_target(cls, target: Target, **options: Any) -> NegativeBinomial:
@@ -67,7 +67,7 @@ class NegativeBinomial(Likelihood):
         """α of each row, (B,)."""
         if self.variance == "input":
             return positive(output[:, 1])  # eq. 6
-        alpha = positive(self.rho) if self.variance == "learned" else output.new_tensor(self.alpha)
+        alpha = positive(PACE * self.rho) if self.variance == "learned" else output.new_tensor(self.alpha)
         return alpha.expand(len(output))  # eqs. 4 and 5
 
     def distribution(self, output: Tensor) -> NegativeBinomialDistribution:

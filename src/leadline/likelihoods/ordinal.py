@@ -1,7 +1,7 @@
 """Ordinal: y is one of C classes that have an order, such as poor < fair < good.
 
     P(y <= k) = sigmoid(c_k - output)                        (1)   cumulative logits; one output, C - 1 cut points
-    c_1 free,  c_k+1 = c_k + positive(g_k)                   (2)   cut points keep their order whatever is learned
+    c_1 = PACE · ρ,  c_k+1 = c_k + positive(PACE · g_k)      (2)   cut points keep their order whatever is learned
     p(y = k)  = sigmoid(a) - sigmoid(b),  a = c_k+1 - output,  b = c_k - output
               = sigmoid(a) · sigmoid(-b) · (1 - e^-(a-b))    (3)   no difference of like numbers
 
@@ -24,7 +24,7 @@ from leadline.data.target import Target
 from leadline.likelihoods.classes import ClassPrediction
 from leadline.likelihoods.codes import check_codes
 from leadline.likelihoods.likelihood import Likelihood
-from leadline.likelihoods.links import before_positive, full, positive
+from leadline.likelihoods.links import PACE, before_positive, full, positive
 from leadline.likelihoods.prediction import check_probability
 from leadline.settings import whole
 
@@ -47,8 +47,8 @@ class Ordinal(Likelihood):
         self.num_classes = whole("num_classes", num_classes, 2)
         cuts = [math.log(k / (num_classes - k)) for k in range(1, num_classes)]  # all classes equally likely
         gaps = [before_positive(high - low) for low, high in itertools.pairwise(cuts)]
-        self.first = nn.Parameter(torch.tensor(cuts[0]))
-        self.gaps = nn.Parameter(torch.tensor(gaps))
+        self.first = nn.Parameter(torch.tensor(cuts[0]) / PACE)
+        self.gaps = nn.Parameter(torch.tensor(gaps) / PACE)
 
     @classmethod
     def for_target(cls, target: Target, **options: Any) -> Ordinal:
@@ -57,14 +57,15 @@ class Ordinal(Likelihood):
     @property
     def cut_points(self) -> Tensor:
         """c_1 < … < c_C-1 (2)."""
-        return torch.cat([self.first[None], self.first + positive(self.gaps).cumsum(0)])
+        first = PACE * self.first
+        return torch.cat([first[None], first + positive(PACE * self.gaps).cumsum(0)])
 
     def log_probabilities(self, output: Tensor) -> Tensor:
         """log p(y = k) of every class, (B, C), by eq. 3."""
         between = self.cut_points - full(output)  # (B, C - 1)
         log_below = F.pad(F.logsigmoid(between), (0, 1))  # of a; the last class has none
         log_above = F.pad(F.logsigmoid(-between), (1, 0))  # of -b; nor has the first
-        width = F.pad(torch.log(-torch.expm1(-positive(self.gaps))), (1, 1))
+        width = F.pad(torch.log(-torch.expm1(-positive(PACE * self.gaps))), (1, 1))
         return log_below + log_above + width
 
     def distribution(self, output: Tensor) -> CategoricalDistribution:

@@ -16,7 +16,8 @@ def check_values(
     """y must be (n,), or (n, dim), of floating-point numbers from `least` (`above`: more than it) to `most`."""
     wanted = "(n,)" if dim == 1 else f"(n, {dim})"
     if not (y.dim() == 1 if dim == 1 else y.shape[1:] == (dim,)):
-        do = "Pass y.squeeze(1)" if dim == 1 and y.shape[1:] == (1,) else f"Pass y of shape {wanted}"
+        do = f"Pass y of shape {wanted}" + (f", or use dim={y.shape[1]}" if y.dim() == 2 else "")
+        do = "Pass y.squeeze(1)" if dim == 1 and y.shape[1:] == (1,) else do
         raise ShapeError(f"y must have shape {wanted}", got=f"y of shape {tuple(y.shape)}", do=do)
     if not y.is_floating_point():
         raise DataError("y must hold floating-point numbers", got=f"y of type {y.dtype}", do="Pass y.float()")

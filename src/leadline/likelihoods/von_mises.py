@@ -4,7 +4,7 @@
     loss = -κ cos(y - μ) + log I0(κ) + log 2π                                               (2)
     (cos μ, sin μ) = (o1, o2) / |o|               an arrow has no seam where -π meets π     (3)
     fixed     κ = kappa                                                                     (4)
-    learned   κ = positive(ρ)                     one for all inputs                        (5)
+    learned   κ = exp(gentle(PACE · ρ))           one for all inputs                        (5)
     input     κ = |o|                             the longer the arrow, the surer           (6)
 
 Notation   μ -> mean direction, in (-π, π];  κ -> concentration: 0 is no direction at all, 1/√κ about the deviation
@@ -17,7 +17,7 @@ import math
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.distributions import Distribution
 from torch.distributions import VonMises as VonMisesSampler
 
@@ -32,7 +32,7 @@ from leadline.likelihoods.angles import (
     wrap,
 )
 from leadline.likelihoods.likelihood import Likelihood
-from leadline.likelihoods.links import before_positive, check_variance, full, positive
+from leadline.likelihoods.links import PACE, check_variance, full, gentle, learned
 from leadline.likelihoods.prediction import Prediction, check_probability
 from leadline.settings import real
 
@@ -57,7 +57,7 @@ class VonMises(Likelihood):
         self.variance = check_variance(variance)
         self.kappa = real("kappa", kappa, 0, above=True, usual=1.0)
         if self.variance == "learned":
-            self.rho = nn.Parameter(torch.tensor(before_positive(self.kappa)))
+            self.rho = learned(math.log(self.kappa))
 
     @classmethod
     def for_target(cls, target: Target, **options: Any) -> VonMises:
@@ -67,7 +67,7 @@ class VonMises(Likelihood):
         """κ of each row, (B,)."""
         if self.variance == "input":
             return _length(output)  # eq. 6
-        kappa = positive(self.rho) if self.variance == "learned" else output.new_tensor(self.kappa)
+        kappa = gentle(PACE * self.rho).exp() if self.variance == "learned" else output.new_tensor(self.kappa)
         return kappa.expand(len(output))  # eqs. 4 and 5
 
     def distribution(self, output: Tensor) -> VonMisesDistribution:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from torch import Tensor
@@ -10,6 +10,7 @@ from torch import Tensor
 from leadline.data.data import Data
 from leadline.doctor.finding import Finding
 from leadline.engine.evaluation import Evaluation
+from leadline.likelihoods.joint import Joint
 from leadline.likelihoods.likelihood import Likelihood
 
 
@@ -50,6 +51,24 @@ class Facts:
             if name in self.evaluations and name in self.outputs and len(self.data[name]):
                 return name
         return None
+
+    def of_column(self, k: int) -> Facts:
+        """What can be told of one column alone, where the target has several and a family for each."""
+        joint = self.likelihood
+        if not isinstance(joint, Joint):
+            raise TypeError(f"{type(joint).__name__} has no part of its own for each column")
+        name, evaluations = joint.names[k], {}
+        for split, found in self.evaluations.items():
+            own = {key.removesuffix(f"_{name}"): key for key in found if joint.column_of(key) == name}
+            values = {metric: found[key] for metric, key in own.items()}
+            evaluations[split] = Evaluation(values, {m: found.interval(key) for m, key in own.items()}, found.count)
+        return replace(
+            self,
+            data=self.data.of_column(k),
+            likelihood=joint.each[k],
+            outputs={split: joint.parts(output)[k] for split, output in self.outputs.items()},
+            evaluations=evaluations,
+        )
 
     def headline(self, split: str) -> str:
         """The metric by which people judge this likelihood, or nll where a split has no such figure."""

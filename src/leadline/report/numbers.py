@@ -64,6 +64,25 @@ class Answers:
         return (low.reshape(len(low), -1), high.reshape(len(high), -1)) if low.shape == self.y.shape else None
 
 
+class Turned(Answers):
+    """Answers that are angles, each written in the turn that is nearest to the truth."""
+
+    @property
+    def mean(self) -> np.ndarray | None:
+        mean = super().mean
+        return None if mean is None else mean + self._turns(mean)
+
+    def interval(self, level: float) -> tuple[np.ndarray, np.ndarray] | None:
+        ends = super().interval(level)
+        if ends is None:
+            return None
+        turns = self._turns((ends[0] + ends[1]) / 2)
+        return ends[0] + turns, ends[1] + turns
+
+    def _turns(self, angle: np.ndarray) -> np.ndarray:
+        return 2 * np.pi * np.round((self.y.reshape(angle.shape) - angle) / (2 * np.pi))
+
+
 def array(tensor: Tensor) -> np.ndarray:
     tensor = tensor.detach().cpu()
     return (tensor.double() if tensor.is_floating_point() else tensor.long()).numpy()

@@ -13,10 +13,12 @@ import torch
 
 from leadline.data.columns import Column, TableInputs
 from leadline.data.data import Split
+from leadline.data.target import SEVERAL
 from leadline.report import figures
 from leadline.report.facts import Facts
 from leadline.report.numbers import (
     Answers,
+    Turned,
     array,
     confusion,
     coverage,
@@ -33,17 +35,34 @@ Draw = Callable[..., str]
 
 OUTPUTS = 4  # outputs of a real target that get a panel each
 FEATURES = 6  # values of a row that are told
-MEASURED = ("real", "positive", "count", "proportion")  # kinds whose distance from the truth is a plain difference
+MEASURED = ("real", "positive", "count", "proportion", "angle")  # kinds that have a distance from the truth
 
 
 def results(facts: Facts, split: str, draw: Draw) -> str:
     """HTML of the section."""
-    answers, target = Answers.of(facts, split), facts.data.target
+    target = facts.data.target
+    if target.kind == SEVERAL:
+        return _several(facts, split, draw)
+    answers = (Turned if target.kind == "angle" else Answers).of(facts, split)
     if target.discrete and (p := answers.probabilities) is not None:
         return _classes(facts, split, answers, p, draw)
     if target.kind in MEASURED and (mean := answers.mean) is not None:
         return _real(facts, split, answers, mean, draw)
     return _anything(facts, split, answers, draw)
+
+
+def _several(facts: Facts, split: str, draw: Draw) -> str:
+    """Column by column, each as if it were the only one."""
+    shown = []
+    for k, column in enumerate(facts.data.target.columns):
+        own = facts.of_column(k)
+        shown.append(f"<h3>{escape(column)}</h3>{results(own, split, _numbered(draw, k + 1))}")
+    return "".join(shown)
+
+
+def _numbered(draw: Draw, column: int) -> Draw:
+    """`draw`, with a name for each column's figures."""
+    return lambda name, figure, caption, full=False: draw(f"{name}-{column}", figure, caption, full=full)
 
 
 def class_names(facts: Facts, size: int) -> list[str]:
@@ -96,7 +115,7 @@ def _classes(facts: Facts, split: str, answers: Answers, p: np.ndarray, draw: Dr
 
 def _real(facts: Facts, split: str, answers: Answers, mean: np.ndarray, draw: Draw) -> str:
     target, colour, total = facts.data.target, split, mean.shape[1]
-    names = [target.name if total == 1 else f"{target.name}[{k}]" for k in range(total)]
+    names = list(target.names)
     y, ends = answers.y.reshape(len(mean), -1).astype(float), answers.interval(0.9)
     few = slice(0, OUTPUTS)
     some_ends = None if ends is None else (ends[0][:, few], ends[1][:, few])
