@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from leadline.errors import UserError
-from leadline.models import compose, folding, fuse, identity, interpolant, orthants, sawtooth
+from leadline.models import Shallow, compose, folding, fuse, identity, interpolant, narrow, orthants, sawtooth
 
 
 def pieces(network, low=0.0, high=1.0, count=40_001):
@@ -139,3 +139,20 @@ def test_they_leave_torchs_random_state_alone():
 def test_what_cannot_be_built_is_said(make, said):
     with pytest.raises(UserError, match=said):
         make()
+
+
+@pytest.mark.parametrize(("inputs", "units", "outputs", "low"), [(1, 1, 1, 0.0), (1, 7, 1, -2.0), (3, 12, 2, -1.5)])
+def test_a_narrow_network_is_the_shallow_one_on_its_side(inputs, units, outputs, low):
+    torch.manual_seed(0)
+    net, x = Shallow(inputs, units, outputs).double(), low + 4 * torch.rand(200, inputs).double()
+    deep = narrow(net, low)
+    assert deep.hidden == (inputs + 2 * outputs + 1,) * units
+    torch.testing.assert_close(deep(x), net(x), rtol=0, atol=1e-12)
+    assert units == 1 or not torch.allclose(deep(x - 10), net(x - 10))  # only the first layer sees below `low`
+
+
+def test_narrow_takes_shallow_relu_networks():
+    with pytest.raises(UserError, match="needs a shallow ReLU network. Got a Shallow of tanh"):
+        narrow(Shallow(1, 3, 1, activation="tanh"), 0.0)
+    with pytest.raises(UserError, match="Got a Sequential"):
+        narrow(torch.nn.Sequential(), 0.0)

@@ -18,9 +18,10 @@ affine map, and with a polynomial one (square) it is a polynomial.
 
 from __future__ import annotations
 
+import math
 import re
 
-from torch import nn
+from torch import Tensor, nn
 
 from leadline.errors import UserError
 from leadline.layers.crelu import ConcatenatedReLU
@@ -97,6 +98,29 @@ def widening(module: nn.Module) -> int:
     (1, 2)
     """
     return module.widens if isinstance(module, ConcatenatedReLU) else 1
+
+
+def at_zero(module: nn.Module) -> float | Tensor:
+    """a[0]; where it is learned (affine), the parameter that holds it.
+
+    >>> at_zero(activation("tanh")), at_zero(activation("sigmoid"))
+    (0.0, 0.5)
+    """
+    if isinstance(module, Affine):
+        return module.psi0
+    if isinstance(module, nn.Softplus):
+        return math.log(2) / module.beta
+    return 0.5 if isinstance(module, nn.Sigmoid) else float(isinstance(module, (Heaviside, Rect)))
+
+
+def lifted(module: nn.Module) -> bool:
+    """Whether a[0] is not 0, or may be learned so.
+
+    >>> lifted(activation("tanh")), lifted(activation("sigmoid"))
+    (False, True)
+    """
+    rest = at_zero(module)
+    return isinstance(rest, Tensor) or rest != 0
 
 
 def name_of(module: nn.Module) -> str | None:

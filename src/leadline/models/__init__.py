@@ -12,17 +12,20 @@ from leadline.errors import UnknownName
 from leadline.models.capacity import capacity, capacity_without_errors, crosstalk, flip_probability
 from leadline.models.circuit import Circuit, Unit, circuit_of
 from leadline.models.composed import Composed
-from leadline.models.constructed import folding, identity, interpolant, orthants, sawtooth
+from leadline.models.constructed import folding, identity, interpolant, narrow, orthants, sawtooth
 from leadline.models.dense_memory import DenseMemory
 from leadline.models.dichotomies import count_dichotomies, cover, estimate_share, share_separable
 from leadline.models.equation import equations
 from leadline.models.fusion import compose, fuse
 from leadline.models.hopfield import Hopfield
+from leadline.models.inverse import inverse
 from leadline.models.kinds import kind
 from leadline.models.linear import Linear
 from leadline.models.mlp import MLP
 from leadline.models.modern_hopfield import ModernHopfield
 from leadline.models.perceptron import Perceptron
+from leadline.models.polynomial import Polynomial
+from leadline.models.residual import Residual
 from leadline.models.separability import novikoff, separable, separate, version_space
 from leadline.models.shallow import Shallow
 from leadline.models.symmetry import flip, fold, permute, rescale
@@ -38,6 +41,8 @@ MODELS: dict[str, type[nn.Module]] = {
     "ModernHopfield": ModernHopfield,
     "Shallow": Shallow,
     "Composed": Composed,
+    "Residual": Residual,
+    "Polynomial": Polynomial,
 }
 
 #: what `build` fills in from the data; everything else of a constructor is the user's to choose
@@ -74,41 +79,45 @@ def choices(model_type: type[nn.Module]) -> dict[str, inspect.Parameter]:
 
 
 __all__ = [
-    "MODELS",
     "MLP",
+    "MODELS",
+    "Circuit",
     "Composed",
+    "DenseMemory",
+    "Hopfield",
     "Linear",
+    "ModernHopfield",
+    "Perceptron",
+    "Polynomial",
+    "Residual",
     "Shallow",
+    "Unit",
     "build",
+    "capacity",
+    "capacity_without_errors",
     "choices",
+    "circuit_of",
     "compose",
+    "count_dichotomies",
+    "cover",
+    "crosstalk",
     "equations",
+    "estimate_share",
     "flip",
+    "flip_probability",
     "fold",
     "folding",
     "fuse",
     "identity",
     "interpolant",
+    "inverse",
     "kind",
+    "narrow",
+    "novikoff",
     "orthants",
     "permute",
     "rescale",
     "sawtooth",
-    "Circuit",
-    "DenseMemory",
-    "Hopfield",
-    "ModernHopfield",
-    "Perceptron",
-    "Unit",
-    "capacity",
-    "capacity_without_errors",
-    "circuit_of",
-    "count_dichotomies",
-    "cover",
-    "crosstalk",
-    "estimate_share",
-    "flip_probability",
-    "novikoff",
     "separable",
     "separate",
     "share_separable",

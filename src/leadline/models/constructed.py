@@ -6,10 +6,14 @@
                   joints 1/2D, 1/D, 2/D … (D-1)/D;  φ = 4, -4D, 3D, -2D, 2D, -2D …;  unit 3 looks left
     folding       a sawtooth for each input: pieces^inputs boxes, all laid over one another                       (4)
     orthants      unit d = ReLU[x_d]: all 2^inputs signs of the inputs are told apart                             (5)
+    narrow        a shallow network on its side: layer k holds x - low, unit k and the two halves of the sum      (6)
 
 Why (3) needs three units: a unit changes the slope by the same amount whichever way it looks, and the first slope m is
 minus the sum of the changes of those that look left. A full oscillation changes its slope by -(m + n) at its first
 joint and by n + k at its second, with m, n, k > 0: with fewer than three joints no choice of changes adds up to -m.
+
+In (6) each layer adds one unit of the shallow network to the sum: D units become D layers of D_i + 2 D_o + 1 units. So
+depth does at a fixed width what width does in one layer.
 
 They are in float64, in which the joints lie where they should to 16 digits.
 """
@@ -22,6 +26,8 @@ import torch
 from torch import Tensor
 
 from leadline.errors import ShapeError, UserError
+from leadline.models.chain import chain
+from leadline.models.mlp import MLP
 from leadline.models.shallow import Shallow
 from leadline.models.sizes import check_sizes
 from leadline.settings import real
@@ -128,6 +134,45 @@ def orthants(dim_input: int) -> Shallow:
     net.inner.weight.copy_(torch.eye(dim_input))
     net.outer.weight.fill_(1.0)
     return net
+
+
+@torch.no_grad()
+def narrow(net: Shallow, low: float) -> MLP:
+    """The function of a shallow ReLU network, where no input lies below `low`, as a deep and narrow network (6).
+
+    >>> through = interpolant([0.0, 1.0, 3.0], [5.0, 2.0, 2.0])
+    >>> narrow(through, low=0.0).hidden, narrow(through, low=0.0)(torch.tensor([[0.5]]).double()).item()
+    ((4, 4), 3.5)
+    """
+    if not isinstance(net, Shallow) or net.activation != "relu":
+        raise UserError(
+            "narrow needs a shallow ReLU network",
+            got=f"a {type(net).__name__}" + (f" of {net.activation}" if isinstance(net, Shallow) else ""),
+            do='Pass Shallow(…, activation="relu")',
+        )
+    n, D, o, low = net.dim_input, net.num_units, net.dim_output, real("low", low)
+    theta, theta_0, phi, phi_0 = (
+        p.double() for p in (net.inner.weight, net.inner.bias, net.outer.weight, net.outer.bias)
+    )
+    with torch.random.fork_rng(devices=[]):
+        made = MLP(n, (n + 1 + 2 * o,) * D, o, activation="relu", p_drop=0.0).double()
+    for parameter in made.parameters():
+        parameter.zero_()
+    up, down = slice(n + 1, n + 1 + o), slice(n + 1 + o, None)  # where the halves of the sum stand
+    for k, map_ in enumerate(chain(made).maps[:-1]):
+        W, b = map_.weight, map_.bias
+        W[:n, :n], W[n, :n] = torch.eye(n), theta[k]
+        b[:n] = 0.0 if k else -low  # later layers read x - low
+        b[n] = theta_0[k] + (theta[k].sum() * low if k else 0.0)
+        if k == 0:
+            b[up], b[down] = phi_0, -phi_0
+            continue
+        for rows, sign in ((up, 1.0), (down, -1.0)):
+            W[rows, up], W[rows, down] = sign * torch.eye(o), -sign * torch.eye(o)
+            W[rows, n] = sign * phi[:, k - 1]
+    made.head.weight[:, n] = phi[:, -1]
+    made.head.weight[:, up], made.head.weight[:, down] = torch.eye(o), -torch.eye(o)
+    return made
 
 
 @torch.no_grad()

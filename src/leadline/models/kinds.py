@@ -18,6 +18,7 @@ from torch import nn
 from leadline.errors import UserError
 from leadline.models.chain import chain
 from leadline.models.mlp import MLP
+from leadline.models.residual import Residual
 
 _RECURRENT = (nn.RNNBase, nn.RNNCellBase)
 
@@ -67,7 +68,7 @@ def kind(model: nn.Module) -> Kind:
     recurrent = [m for m in model.modules() if isinstance(m, _RECURRENT)]
     if recurrent:
         return Kind(tuple(m.hidden_size for m in recurrent), feed_forward=False, fully_connected=False)
-    if isinstance(model, MLP):
+    if isinstance(model, (MLP, Residual)):
         return Kind(model.hidden)
     try:
         links = chain(model)

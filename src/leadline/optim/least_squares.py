@@ -2,13 +2,14 @@
 
     Ω, β = argmin Σ_i w_i |t_i - β - Ω x_i|² + λ |Ω|²                               (1)
     (Σ w (x-x̄)(x-x̄)ᵀ + λ) Ωᵀ = Σ w (x-x̄)(t-t̄)ᵀ,     β = t̄ - Ω x̄                    (2)   normal equations
-    t = (y - shift) / scale                                                         (3)   the likelihood's own unit
+    t = (y - shift) / scale, or the label as a row of 0 and 1                       (3)   the likelihood's own unit
     σ² = Σ w |t - β - Ω x|² / Σ w                                                   (4)   where the variance is learned
 
 This is the maximum of the likelihood of a Normal with one variance for all rows, and with λ > 0 the most probable map
-under a normal prior. Where several maps do equally well, the one of least norm is taken, in units of each column's
-deviation. The sums of (2) are gathered about running means (Chan, Golub and LeVeque, 1979), so that a column far from
-0 loses no digits; a pass of one batch whose columns are nearly dependent is solved from the rows themselves (lstsq).
+under a normal prior: λ = σ²/σ0², the variance of the rows over that of the weights. Where several maps do equally
+well, the one of least norm is taken, in units of each column's deviation. The sums of (2) are gathered about running
+means (Chan, Golub and LeVeque, 1979), so that a column far from 0 loses no digits; a pass of one batch whose columns
+are nearly dependent is solved from the rows themselves (lstsq).
 
 Notation   λ -> ridge,  w -> the rows' weights,  x̄, t̄ -> weighted means; β is not penalised
 Use it     ll.fit(ll.models.Linear(d, 1), data, rule=ll.optim.LeastSquares(), epochs=1)
@@ -24,7 +25,9 @@ from torch import Tensor, nn
 from leadline.data.data import Batch
 from leadline.errors import UserError
 from leadline.likelihoods.likelihood import Likelihood
-from leadline.likelihoods.normal import _FLOOR, Normal
+from leadline.likelihoods.links import FLOOR, PACE
+from leadline.likelihoods.normal import Normal
+from leadline.likelihoods.one_hot import OneHot
 from leadline.optim.passes import PassRule, least_pivot, solve
 from leadline.settings import real
 
@@ -49,10 +52,10 @@ class LeastSquares(PassRule):
         self.ridge = real("ridge", ridge, 0, usual=1.0)
 
     def bind(self, model: nn.Module, likelihood: Likelihood, total_steps: int) -> None:
-        if not isinstance(likelihood, Normal) or likelihood.variance == "input":
-            same = isinstance(likelihood, Normal)
+        same = isinstance(likelihood, Normal)
+        if not isinstance(likelihood, (Normal, OneHot)) or (same and likelihood.variance == "input"):
             raise UserError(
-                "LeastSquares needs a Normal likelihood with one variance for all rows",
+                "LeastSquares needs a Normal likelihood with one variance for all rows, or OneHot for classes",
                 got="Normal(variance='input')" if same else type(likelihood).__name__,
                 do="Use Normal(variance='learned')" if same else "Leave rule out, or use Newton for classes",
             )
@@ -67,7 +70,7 @@ class LeastSquares(PassRule):
 
     def _gather(self, batch: Batch) -> None:
         x, w = self.rows(batch)
-        z = torch.cat([x, self._standardised(batch.y)], dim=1)
+        z = torch.cat([x, self._targets(batch.y)], dim=1)
         mean = w @ z / w.sum() if self._offset else torch.zeros_like(z[0])
         z = (z - mean) * w.sqrt()[:, None]
         if self.steps_per_epoch == 1:
@@ -83,7 +86,9 @@ class LeastSquares(PassRule):
                 "weight": old + new,
             }
 
-    def _standardised(self, y: Tensor) -> Tensor:
+    def _targets(self, y: Tensor) -> Tensor:
+        if isinstance(self.likelihood, OneHot):
+            return self.likelihood.rows(y).to(self.device, torch.float64)
         normal = cast(Normal, self.likelihood)
         shift, scale = (s.to(self.device, torch.float64) for s in (normal._shift, normal._scale))
         return (y.to(self.device, torch.float64).view(len(y), -1) - shift) / scale  # eq. 3
@@ -100,11 +105,11 @@ class LeastSquares(PassRule):
             kept = torch.cat([varies, varies.new_ones(len(spread) - d)])
             slopes, left = self._from_moments(cast(Tensor, moments) * kept * kept[:, None], d)
         self.put(slopes.T, mean[d:] - mean[:d] @ slopes if self._offset else None)  # eq. 2
-        normal = cast(Normal, self.likelihood)
-        if normal.variance == "learned":
+        normal = self.likelihood
+        if isinstance(normal, Normal) and normal.variance == "learned":
             sigma = (left / self.sums["weight"]).clamp(min=0).sqrt()  # eq. 4
             # softplus(ρ) + floor = σ
-            normal.rho.copy_((sigma - _FLOOR).clamp(min=1e-2 * _FLOOR).expm1().log())
+            normal.rho.copy_((sigma - FLOOR).clamp(min=1e-2 * FLOOR).expm1().log() / PACE)
         self.finished = True
 
     def _from_rows(self, x: Tensor, t: Tensor) -> tuple[Tensor, Tensor]:

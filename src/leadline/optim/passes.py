@@ -11,6 +11,7 @@ the middle of a pass goes on in the middle of it.
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -21,11 +22,12 @@ from leadline.data.data import Batch
 from leadline.errors import UserError
 from leadline.likelihoods.likelihood import Likelihood
 from leadline.models.linear import Linear
+from leadline.models.polynomial import Polynomial
 from leadline.optim.rule import Rule
 
 
 class PassRule(Rule, Configured):
-    """A rule that moves an affine map once for each pass over the rows.
+    """A rule that moves an affine map, of the inputs or of their powers, once for each pass over the rows.
 
     `steps_per_epoch` is told before `bind`; a rule that is stepped by hand takes every batch for a whole pass. It is
     `finished` when the weights have reached their end.
@@ -35,7 +37,7 @@ class PassRule(Rule, Configured):
 
     def bind(self, model: nn.Module, likelihood: Likelihood, total_steps: int) -> None:
         self.model, self.likelihood, self.total_steps = model, likelihood, total_steps
-        self.map = _affine_map(self, model)
+        self.map, self.features = _affine_map(self, model)
         weight = self.map.weight
         # float64 is not everywhere
         self.device = torch.device("cpu") if weight.device.type == "mps" else weight.device
@@ -63,8 +65,8 @@ class PassRule(Rule, Configured):
             self.sums[name] = self.sums[name] + part if name in self.sums else part
 
     def rows(self, batch: Batch) -> tuple[Tensor, Tensor]:
-        """Inputs (B, d) and weights (B,) in float64."""
-        x = batch.x.flatten(1).to(self.device, torch.float64)
+        """What the map reads (B, d) and weights (B,), in float64."""
+        x = self.features(batch.x.to(self.device, torch.float64))
         weight = x.new_ones(len(x)) if batch.weight is None else batch.weight.to(x)
         return x, weight
 
@@ -82,11 +84,12 @@ class PassRule(Rule, Configured):
         self.finished = state["finished"]
 
 
-def _affine_map(rule: Rule, model: nn.Module) -> nn.Linear:
-    if isinstance(model, Linear):
-        return model.map
-    if isinstance(model, nn.Linear):
-        return model
+def _affine_map(rule: Rule, model: nn.Module) -> tuple[nn.Linear, Callable[[Tensor], Tensor]]:
+    """The map, and what takes inputs to the rows that it reads."""
+    if isinstance(model, Polynomial):
+        return model.map, model.features
+    if isinstance(model, (Linear, nn.Linear)):
+        return model.map if isinstance(model, Linear) else model, lambda x: x.flatten(1)
     name = type(rule).__name__
     raise UserError(
         f"{name} needs a model that is one affine map",
