@@ -57,7 +57,18 @@ LENSES = {
     "panels": lambda m, _: ll.lens.panels(m, ((-1, 1), (-1, 1)), num=40),
     "distance": lambda m, _: ll.lens.distance(m, OTHER, ((-1, 1), (-1, 1)), num=5),
     "flow": lambda m, _: ll.lens.flow(m),
+    "curve": lambda m, d: ll.lens.curve(m, d, num=9),
+    "criteria": lambda m, d: ll.lens.criteria(
+        [m], (d.train.x, d.train.x[:, 0]), likelihood=ll.likelihoods.Normal("fixed"), num=9
+    ),
+    "family": lambda m, _: ll.lens.family(m, {"first.bias[0]": [0.0, 1.0]}, [0, 0], [1, 1], num=5),
+    "superposition": lambda m, _: ll.lens.superposition(m, 2),
 }
+FOLDED = {
+    "simplex": (lambda: Awkward(2, 3), 2, lambda m, x: ll.lens.simplex(m, (x, CODES), likelihood=THREE)),
+    "folding": (lambda: nn.Sequential(Awkward(1), Awkward(1)), 1, lambda m, _: ll.lens.folding(m)),
+}
+THREE, CODES = ll.likelihoods.Categorical(3), torch.arange(20) % 3
 
 
 @pytest.mark.parametrize("name", LENSES)
@@ -74,6 +85,17 @@ def test_a_lens_leaves_the_model_as_it_was(name, training):
     # and what it returns is numbers, as JSON
     json.dumps(view.to_dict(), allow_nan=False)
     assert view.plot().axes
+
+
+@pytest.mark.parametrize("name", FOLDED)
+def test_so_do_lenses_of_other_shapes(name):
+    make, inputs, lens = FOLDED[name]
+    model, x = make().train(), torch.randn(20, inputs)
+    model(x).sum().backward()
+    before = state(model)
+    view = lens(model, x)
+    assert same(before, state(model)) and view.plot().axes
+    json.dumps(view.to_dict(), allow_nan=False)
 
 
 def test_the_patterns_too():

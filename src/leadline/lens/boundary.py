@@ -9,7 +9,6 @@ level. In (2) the plane lies in the space that the network reads, and rows are s
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -20,18 +19,16 @@ from torch import Tensor, nn
 from leadline.engine.evaluation import outputs
 from leadline.errors import UserError
 from leadline.lens.at_rest import at_rest
+from leadline.lens.held import Held, around
 from leadline.lens.regions import check_window
 from leadline.lens.rows import Rows, family_of, fit_to, rows_of
 from leadline.lens.style import HUES, INK, blank, heat, label, percent, short, some, styled
 from leadline.lens.view import View
 from leadline.likelihoods import Likelihood
-from leadline.names import suggest
 from leadline.settings import given, whole
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-
-_HELD: dict[str, Callable[..., Any]] = {"median": np.median, "mean": np.mean}
 
 
 @dataclass(frozen=True, eq=False)
@@ -148,7 +145,7 @@ def boundary(
         seen: _Plane | _Pair = _Plane(model, rows)
     else:
         seen = _Pair(rows, features, held)
-    bounds = _bounds(seen.points) if window is None else check_window(window)
+    bounds = around(seen.points) if window is None else check_window(window)
     first, second = (np.linspace(*ends, num) for ends in bounds)
     grid = np.stack(np.meshgrid(first, second), 2).reshape(-1, 2)
     with at_rest(model):
@@ -184,42 +181,19 @@ class _Pair:
     explained = None
 
     def __init__(self, rows: Rows, features: Any, held: Any):
-        raw = rows.raw.double().cpu().numpy()
-        if raw.ndim != 2:
+        if rows.raw.ndim != 2:
             raise UserError(
                 "two features can be picked from rows that are lists of features",
-                got=f"rows of shape {raw.shape[1:]}",
+                got=f"rows of shape {tuple(rows.raw.shape[1:])}",
                 do='Pass features="pca"',
             )
-        known = rows.inputs.names or tuple(f"x{k + 1}" for k in range(raw.shape[1]))
         if not isinstance(features, (list, tuple)) or len(features) != 2:
             raise UserError("features must be two features, or pca", got=given("features", features), do="Name two")
-        self.pair = [_place(feature, known) for feature in features]
-        if self.pair[0] == self.pair[1]:
+        seen = Held(rows, features, held)
+        if seen.places[0] == seen.places[1]:
             raise UserError("the two features must differ", got=f"{features[0]!r} twice", do="Name two")
-        self.rows, self.names = rows, (known[self.pair[0]], known[self.pair[1]])
-        chosen = {_place(key, known): value for key, value in held.items()} if isinstance(held, dict) else {}
-        if not isinstance(held, dict) and held not in _HELD:
-            raise UserError("held must be median, mean or values", got=given("held", held), do='Write held="median"')
-        middle = _HELD["median" if isinstance(held, dict) else held]
-        kinds = [getattr(column, "kind", "number") for column in getattr(rows.inputs, "columns", ())]
-        self.at = np.zeros(raw.shape[1])
-        for k in range(raw.shape[1]):
-            there = raw[~np.isnan(raw[:, k]), k]
-            if k in chosen:
-                self.at[k] = float(chosen[k])
-            elif k < len(kinds) and kinds[k] in ("category", "flag") and len(there):
-                levels, counts = np.unique(there, return_counts=True)
-                self.at[k] = levels[counts.argmax()]
-            else:
-                self.at[k] = middle(there) if len(there) else np.nan
-        self.held = {known[k]: float(self.at[k]) for k in range(raw.shape[1]) if k not in self.pair}
-        self.points = raw[:, self.pair]
-
-    def inputs(self, grid: Tensor) -> Tensor:
-        raw = torch.tensor(self.at).repeat(len(grid), 1)
-        raw[:, self.pair] = grid
-        return self.rows.inputs.encode(raw.to(self.rows.raw.dtype))
+        self.names, self.held, self.points = (seen.names[0], seen.names[1]), seen.held, seen.points
+        self.inputs = seen.inputs
 
 
 class _Plane:
@@ -244,18 +218,3 @@ class _Plane:
 
     def inputs(self, grid: Tensor) -> Tensor:
         return (self.middle + grid @ self.axes).unflatten(1, self.shape).float()
-
-
-def _place(feature: Any, known: tuple[str, ...]) -> int:
-    if isinstance(feature, str) and feature in known:
-        return known.index(feature)
-    if isinstance(feature, int) and not isinstance(feature, bool) and 0 <= feature < len(known):
-        return feature
-    words = suggest(feature, known) if isinstance(feature, str) else f"Pass a number from 0 to {len(known) - 1}"
-    raise UserError("a feature must be one of the data's", got=repr(feature), do=words)
-
-
-def _bounds(points: np.ndarray) -> list[tuple[float, float]]:
-    low, high = np.nanmin(points, 0), np.nanmax(points, 0)
-    margin = np.where(high > low, 0.08 * (high - low), 0.5)
-    return [(float(a), float(b)) for a, b in zip(low - margin, high + margin, strict=True)]

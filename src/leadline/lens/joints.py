@@ -91,7 +91,7 @@ def joints(model: nn.Module, low: Any = -1.0, high: Any = 1.0) -> Joints:
     >>> joints(net).x.tolist()
     [0.0, 0.5]
     """
-    start, end = _end("low", low), _end("high", high)
+    start, end = end_of("low", low), end_of("high", high)
     if start.shape != end.shape or (start == end).all() or (start.size == 1 and start.item() >= end.item()):
         raise UserError(
             "low and high must be two ends of a line, low first",
@@ -109,7 +109,8 @@ def joints(model: nn.Module, low: Any = -1.0, high: Any = 1.0) -> Joints:
         return _joints(line, at, ends, scalar)
 
 
-def _end(name: str, value: Any) -> np.ndarray:
+def end_of(name: str, value: Any) -> np.ndarray:
+    """A number, or a point of the input space, as an array."""
     try:
         point = np.array(value.detach().cpu() if hasattr(value, "detach") else value, dtype=np.float64)
     except (TypeError, ValueError):

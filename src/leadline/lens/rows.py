@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 import torch
 from torch import Tensor, nn
@@ -17,6 +17,16 @@ from leadline.likelihoods import Likelihood, likelihood_for
 from leadline.settings import given
 
 Loss = Callable[[Tensor, Tensor], Tensor]
+
+
+@runtime_checkable
+class Fitted(Protocol):
+    """A run, as far as a lens reads it."""
+
+    model: nn.Module
+    likelihood: Likelihood
+
+    def need_data(self) -> Data: ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,6 +56,22 @@ def rows_of(data: Any, split: str = "train") -> Rows:
     if isinstance(data, Split):
         return Rows(data.x, data.y, data.weight, Identity(), None)
     raise UserError("data must be Data, a Split or a pair (x, y)", got=given("data", data), do="Pass run.data")
+
+
+def asked(
+    model: nn.Module | Fitted, data: Any, split: str, likelihood: Likelihood | str | None
+) -> tuple[nn.Module, Rows, Likelihood]:
+    """Module, rows and likelihood: of a run its own, where no others are given."""
+    if isinstance(model, Fitted):
+        data = model.need_data() if data is None else data
+        likelihood = model.likelihood if likelihood is None else likelihood
+        model = model.model
+    if not isinstance(model, nn.Module):
+        raise UserError("a lens looks at a run or a torch module", got=given("model", model), do="Pass run")
+    if data is None:
+        raise UserError("a module must come with data", got="data=None", do="Pass data, or a run, which has its own")
+    rows = rows_of(data, split)
+    return model, rows, family_of(rows, likelihood)
 
 
 def loss_of(rows: Rows, likelihood: Likelihood | str | Loss | None) -> Loss:

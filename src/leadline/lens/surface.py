@@ -12,7 +12,6 @@ penalties; the likelihood's own parameters stay as they are.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -29,6 +28,7 @@ from leadline.lens.regions import check_window
 from leadline.lens.rows import loss_of, rows_of
 from leadline.lens.style import HALF, HUES, INK, PATH, SEQUENTIAL, blank, colour_bar, label, percent, short, styled
 from leadline.lens.view import View
+from leadline.lens.weights import weight_at
 from leadline.names import suggest
 from leadline.settings import given, real, whole
 
@@ -357,9 +357,6 @@ def _random(model: nn.Module, seed: int) -> Tensor:
     return found
 
 
-_PLACE = re.compile(r"(?P<name>[\w.]+?)\s*(\[(?P<index>[\d,\s]*)\])?")
-
-
 def _axes(model: nn.Module, names: Any) -> tuple[Tensor, Tensor]:
     if isinstance(names, str) or len(names) != 2 or names[0] == names[1]:
         raise UserError("parameters must be two different ones", got=given("parameters", names), do="Name two")
@@ -368,25 +365,11 @@ def _axes(model: nn.Module, names: Any) -> tuple[Tensor, Tensor]:
 
 def _axis(model: nn.Module, written: str) -> Tensor:
     """The unit vector of one weight, written like "map.weight[0, 1]"."""
-    known = dict(model.named_parameters())
-    match = _PLACE.fullmatch(str(written).strip())
-    if match is None or match["name"] not in known:
-        name = match["name"] if match else str(written)
-        raise UserError(
-            "a parameter must be one of the model's, with its place", got=repr(written), do=suggest(name, known)
-        )
-    index = tuple(int(k) for k in (match["index"] or "").split(",") if k.strip())
-    shape = known[match["name"]].shape
-    if len(index) != len(shape) or any(k >= n for k, n in zip(index, shape, strict=True)):
-        raise UserError(
-            f"{match['name']} of shape {tuple(shape)} must be named with a place in it",
-            got=repr(written),
-            do=f"Write {match['name']}[{', '.join('0' for _ in shape)}]",
-        )
+    wanted, index = weight_at(model, written)
     parts = []
-    for name, p in known.items():
+    for name, p in model.named_parameters():
         part = torch.zeros_like(p)
-        if name == match["name"]:
+        if name == wanted:
             part[index] = 1
         parts.append(part.flatten())
     return torch.cat(parts)
