@@ -162,3 +162,49 @@ def test_many_rows_are_quick():
     start = time.perf_counter()
     inputs.encode(x)
     assert time.perf_counter() - start < 2  # a tenth of that on a quiet machine; a loop over rows takes minutes
+
+
+# ── logarithms ──
+
+
+def test_the_logarithm_is_taken_before_the_figures_and_raw_rows_stay_raw():
+    values = np.array([1.0, math.e, math.e**2, NAN])
+    column = Column.fit("income", "number", values, log=True)
+    assert column.log and column.fill == pytest.approx(math.e) and column.shift == pytest.approx(1.0)
+    inputs = TableInputs([Column("age", "number", shift=1.0), column])
+    x = torch.tensor([[3.0, math.e**3], [NAN, NAN]], dtype=torch.float64)
+    out = inputs.encode(x)
+    assert out[0].tolist() == pytest.approx([2.0, 2 / column.scale, 0.0], abs=1e-6)
+    assert out[1].tolist() == pytest.approx([-1.0, 0.0, 1.0], abs=1e-6)
+    assert x[0, 1] == math.e**3
+    assert inputs.encoded_names() == ("age", "log income", "income missing")
+    assert column.line(1) == "income: number, read as its logarithm, 1 missing filled with the median 2.71828"
+    again = inputs_from("TableInputs", json.loads(json.dumps(inputs.config)))
+    assert torch.equal(again.encode(x), out)
+
+
+@given(st.lists(st.floats(1e-300, 1e300), min_size=2, max_size=20))
+def test_logarithms_are_finite_and_standardised(values):
+    out = TableInputs([Column.fit("n", "number", np.array(values), log=True)]).encode(
+        torch.tensor(values, dtype=torch.float64)[:, None]
+    )
+    assert bool(out.isfinite().all())
+
+
+def test_columns_of_a_run_before_logarithms_are_read_without():
+    fields = {key: value for key, value in INPUTS.config["columns"][0].items() if key != "log"}
+    assert not TableInputs([fields]).columns[0].log
+
+
+@pytest.mark.parametrize(
+    ("rows", "place"),
+    [
+        ([{"income": 3}, {"income": 0}], "0 in row 1"),
+        ({"income": [5.0, -2.5, -1.0]}, r"-2.5 in row 1 \(2 such rows\)"),
+        (torch.tensor([[1.0], [NAN], [-4.0]]), "-4 in row 2"),
+    ],
+)
+def test_a_value_without_a_logarithm_is_refused_by_row(rows, place):
+    inputs = TableInputs([Column("income", "number", log=True)])
+    with pytest.raises(DataError, match=f"income must be above 0 in every row for its logarithm .* Got {place}"):
+        inputs.read(rows)

@@ -269,3 +269,53 @@ def test_a_comma_table_reads_every_column_with_the_comma(write):
 def test_a_missing_value_of_a_huge_number_has_a_median_and_no_date(write):
     data = table(write(lines("a,y", lambda i: f"{'' if i % 5 == 0 else 10**17 + i},{i * 0.5}", 40)), target="y")
     assert "missing filled with the median 1e+17" in str(data.account)
+
+
+def incomes(count=40, bad=None):
+    return lines(
+        "income,name,repaid",
+        lambda i: f"{bad if bad is not None and i == 7 else 10 * 1.2**i:.6g},n{i % 3},{i % 2}",
+        count,
+    )
+
+
+def test_the_logarithm_of_a_column_is_read_and_its_rows_stay_raw(write):
+    data = table(write(incomes()), target="repaid", log=["income"])
+    raw = data.train.x[:, 0]
+    assert float(raw.max()) > 1000 and data.inputs.columns[0].log
+    encoded = data.inputs.encode(data.train.x)[:, 0].double()
+    wanted = raw.log()
+    torch.testing.assert_close(encoded, (wanted - wanted.mean()) / wanted.std(unbiased=False), atol=1e-5, rtol=0)
+    assert "income: number, read as its logarithm" in str(data.account)
+    assert data.recipe["options"]["log"] == ["income"]
+    again = load("table", **json.loads(json.dumps(data.recipe["options"])))
+    assert again.fingerprint == data.fingerprint and again.inputs.columns == data.inputs.columns
+    assert "log" not in table(write(incomes()), target="repaid").recipe["options"]
+
+
+def test_rows_without_a_target_do_not_lose_the_logarithm(write):
+    content = incomes().replace(",n0,0\n", ",n0,\n", 1)
+    data = table(write(content), target="repaid", log="income")
+    assert data.account.used == 39 and data.inputs.columns[0].log
+
+
+@pytest.mark.parametrize("bad", [0.0, -3.0])
+def test_a_value_without_a_logarithm_is_refused_by_its_line(write, bad):
+    with pytest.raises(
+        DataError, match=f"income must be above 0 in every row .* Got '{bad:g}' in line 9. Mend the value"
+    ):
+        table(write(incomes(bad=bad)), target="repaid", log=["income"])
+    table(write(incomes(bad=bad)), target="repaid")
+
+
+@pytest.mark.parametrize(
+    ("log", "message"),
+    [
+        (["incom"], "log must name a column of file.csv. Got log 'incom'. Did you mean income"),
+        (["name"], "log must name columns of numbers. Got name, a category. Take it out of log"),
+        (["repaid"], "a column must have one role. Got 'repaid' as target and log. Take it out of log"),
+    ],
+)
+def test_log_names_columns_of_numbers(write, log, message):
+    with pytest.raises(DataError, match=message):
+        table(write(incomes()), target="repaid", log=log)

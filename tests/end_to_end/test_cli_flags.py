@@ -20,8 +20,8 @@ SETTINGS = (
 )
 MLP = "--activation --hidden --norm --p-drop --residual"
 TABLE = (
-    "--bad-rows --categories --drop --group --kind --missing --order --split-seed --target --test --test-path --time "
-    "--val --weight"
+    "--bad-rows --categories --drop --group --kind --log --missing --order --split-seed --target --test --test-path "
+    "--time --val --weight"
 )
 FAMILIES = "--variance --sigma --label-smoothing --coldness --edge --kappa --form --families --weighting"
 RUN = f"--model --likelihood {FAMILIES} --folder --report"

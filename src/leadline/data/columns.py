@@ -1,6 +1,7 @@
 """Columns of a table, and how a row of them becomes what a network reads.
 
     number     (x - mean) / deviation; a missing one is the median
+    its log    (log x - mean) / deviation, mean and deviation of the logarithms, for a column that is asked for so
     flag       no 0, yes 1; a missing one is the commoner of the two
     category   one input a level, 1 for the row's own; a level that training never saw is 0 in all of them, so that
                no weight that was never trained takes part in its prediction
@@ -17,9 +18,10 @@ digits in float32; the scaled inputs are float32.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import date
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -50,9 +52,10 @@ class Column:
         style: how its cells are written: "comma" for numbers with a decimal comma; a date's order, such as "ymd".
         levels: what a category may be, in the order of the codes.
         fill: what stands in for a missing value.
-        shift, scale: mean and deviation.
+        shift, scale: mean and deviation; of the logarithms where `log`.
         gaps: whether training rows had missing values, which then get an input of their own.
         cycles: names of the `CYCLES` in which a date moves.
+        log: whether the network reads the logarithm of a number; all values are then above 0.
 
     >>> Column("colour", "category", levels=("blue", "red"), gaps=True).encoded_names()
     ('colour=blue', 'colour=red', 'colour missing')
@@ -67,9 +70,19 @@ class Column:
     scale: float = 1.0
     gaps: bool = False
     cycles: tuple[str, ...] = ()
+    log: bool = False
 
     @classmethod
-    def fit(cls, name: str, kind: str, values: np.ndarray, *, style: str = "", levels: tuple[str, ...] = ()) -> Column:
+    def fit(
+        cls,
+        name: str,
+        kind: str,
+        values: np.ndarray,
+        *,
+        style: str = "",
+        levels: tuple[str, ...] = (),
+        log: bool = False,
+    ) -> Column:
         """The column with the figures of `values`, the raw values of the training rows."""
         known = values[~np.isnan(values)]
         gaps = len(known) < len(values)
@@ -78,9 +91,11 @@ class Column:
         fill = float(np.median(known)) if len(known) else 0.0
         if kind == "flag":
             return cls(name, kind, fill=float(fill > 0.5), gaps=gaps)
-        shift, scale = _mean_and_deviation(known)
+        shift, scale = _mean_and_deviation(np.log(known) if log else known)
         cycles = tuple(cycle for cycle in CYCLES if kind == "date" and _moves(known, CYCLES[cycle]))
-        return cls(name, kind, style, fill=fill, shift=shift, scale=scale, gaps=gaps, cycles=cycles)
+        if log and not len(known):
+            fill = 1.0  # there is no median, and 0 has no logarithm
+        return cls(name, kind, style, fill=fill, shift=shift, scale=scale, gaps=gaps, cycles=cycles, log=log)
 
     @property
     def width(self) -> int:
@@ -93,7 +108,8 @@ class Column:
         if self.kind == "category":
             names = [f"{self.name}={level}" for level in self.levels]
         else:
-            names = [self.name, *(f"{self.name} {wave} of {c}" for c in self.cycles for wave in ("sine", "cosine"))]
+            own = f"log {self.name}" if self.log else self.name
+            names = [own, *(f"{self.name} {wave} of {c}" for c in self.cycles for wave in ("sine", "cosine"))]
         return (*names, f"{self.name} missing") if self.gaps else tuple(names)
 
     def line(self, missing: int = 0) -> str:
@@ -107,6 +123,8 @@ class Column:
             shown = ", ".join(self.levels[:4]) + (", …" if len(self.levels) > 4 else "")
             text += f", {counted(len(self.levels), 'level')} ({shown})"
             return text + (f", {missing} missing" if missing else "")
+        if self.log:
+            text += ", read as its logarithm"
         if self.kind == "date":
             text += " as days" + "".join(f", place in the {cycle}" for cycle in self.cycles)
         if missing:
@@ -136,6 +154,8 @@ class Column:
                 got=f"{shown(cells, row)} in {table.at(row)}{more}",
                 do="Mend the cell, or leave it empty if the value is not known",
             )
+        if self.log:
+            check_log(self.name, values, lambda row: f"{shown(cells, row)} in {table.at(row)}")
         return values
 
 
@@ -162,6 +182,7 @@ class TableInputs(Inputs):
         self._scaled, self._gaps = torch.tensor(scaled, dtype=torch.int64), torch.tensor(gaps, dtype=torch.int64)
         self._scaled_at = torch.tensor([self._starts[j] for j in scaled], dtype=torch.int64)
         self._gaps_at = torch.tensor([self._starts[j] + self.columns[j].width - 1 for j in gaps], dtype=torch.int64)
+        self._logged = torch.tensor([k for k, j in enumerate(scaled) if self.columns[j].log], dtype=torch.int64)
         self._figures = torch.tensor(
             [(self.columns[j].fill, self.columns[j].shift, self.columns[j].scale) for j in scaled],
             dtype=torch.float64,
@@ -191,6 +212,8 @@ class TableInputs(Inputs):
             fill, shift, scale = on(self._figures).unbind(1)
             block = x.double() if len(self._scaled) == len(self.columns) else x[:, on(self._scaled)].double()
             block = torch.where(block.isnan(), fill, block)
+            if len(self._logged):
+                block[:, on(self._logged)] = block[:, on(self._logged)].log()
             out[:, on(self._scaled_at)] = ((block - shift) / scale).float()
         if len(self._gaps):
             out[:, on(self._gaps_at)] = x[:, on(self._gaps)].isnan().float()
@@ -256,7 +279,32 @@ class TableInputs(Inputs):
                     got=f"{x[row, j].item():g} in row {row}",
                     do="Pass a data frame or dictionaries to give values by name",
                 )
+            if column.log:
+                values = x[:, j].numpy(force=True)
+                check_log(column.name, values, partial(_at_row, values))
         return x
+
+
+def _at_row(values: np.ndarray, row: int) -> str:
+    return f"{values[row]:g} in row {row}"
+
+
+def check_log(name: str, values: np.ndarray, told: Callable[[int], str], otherwise: str = "") -> None:
+    """Refuse values of which no logarithm can be taken.
+
+    Args:
+        values: NaN where one is missing.
+        told: the value and its place, in words, for a row of `values`.
+        otherwise: what else can be done about it.
+    """
+    wrong = np.flatnonzero(values <= 0)
+    if len(wrong):
+        more = f" ({len(wrong)} such rows)" if len(wrong) > 1 else ""
+        raise DataError(
+            f"column {name} must be above 0 in every row for its logarithm to be taken",
+            got=f"{told(int(wrong[0]))}{more}",
+            do=f"Mend the value, or leave it empty if it is not known{otherwise}",
+        )
 
 
 def named(name: str, known: Sequence[str]) -> str:

@@ -11,13 +11,13 @@ numbers in a row of an id or index        left out, for the same reason
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from leadline.data.account import counted
 from leadline.data.cells import Cells, Table, Text
-from leadline.data.columns import Column
+from leadline.data.columns import Column, check_log
 from leadline.data.raw import dates_style, raw_values, shown, style_of, words_of
 from leadline.data.words import MISSING, MISSING_AMONG_NUMBERS, flag_pair, natural
 from leadline.errors import DataError
@@ -40,6 +40,7 @@ class Feature:
         levels: a category's words, in natural order.
         misfit: rows whose cell cannot be read as the others are.
         note: how its cells are written, where that had to be found out.
+        log: whether its logarithm is read.
     """
 
     name: str
@@ -49,12 +50,13 @@ class Feature:
     style: str = ""
     levels: tuple[str, ...] = ()
     note: str = ""
+    log: bool = False
 
     def fit(self, rows: np.ndarray, train: np.ndarray) -> tuple[Column, np.ndarray]:
         """The column with the figures of the `train` rows, and the raw values of `rows`, in its codes."""
         values, seen = self.values[rows], self.values[train]
         if self.kind != "category":
-            return Column.fit(self.name, self.kind, seen, style=self.style), values
+            return Column.fit(self.name, self.kind, seen, style=self.style, log=self.log), values
         known = np.unique(seen[~np.isnan(seen)]).astype(np.int64)
         place = np.full(len(self.levels) + 1, -1.0)
         place[known] = np.arange(len(known))
@@ -64,13 +66,31 @@ class Feature:
         return Column.fit(self.name, self.kind, seen, levels=levels), values
 
 
-def feature(name: str, cells: Cells, table: Table, forced: bool = False, comma: bool = False) -> Feature | str:
+def feature(
+    name: str, cells: Cells, table: Table, forced: bool = False, comma: bool = False, log: bool = False
+) -> Feature | str:
     """What a column is, or the reason for leaving it out.
 
     Args:
         forced: take it as a category, however many levels it has.
         comma: the table writes decimals with a comma.
+        log: take the logarithm of its numbers.
     """
+    found = _found(name, cells, table, forced, comma)
+    if not log:
+        return found
+    if isinstance(found, str) or found.kind != "number":
+        raise DataError(
+            "log must name columns of numbers",
+            got=f"{name}, {found if isinstance(found, str) else f'a {found.kind}'}",
+            do="Take it out of log",
+        )
+    values = np.where(found.misfit, np.nan, found.values)
+    check_log(name, values, lambda row: f"{shown(cells, row)} in {table.at(row)}", "; or take the column out of log")
+    return replace(found, log=True)
+
+
+def _found(name: str, cells: Cells, table: Table, forced: bool, comma: bool) -> Feature | str:
     fits = np.zeros(len(cells), dtype=bool)
     if forced:
         return _category(name, cells, table, forced=True)

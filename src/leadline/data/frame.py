@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import PurePath
 from typing import Any
 
@@ -43,6 +43,7 @@ class Plan:
         time: a column by which the splits follow each other.
         weight: a column that scales each row's loss.
         order: the classes of an ordered target, from low to high.
+        log: columns of which the logarithm is read.
     """
 
     target: str | Sequence[str]
@@ -58,9 +59,10 @@ class Plan:
     time: str | None = None
     weight: str | None = None
     order: Sequence[str] = ()
+    log: Sequence[str] = ()
 
     def __post_init__(self):
-        for option in ("target", "drop", "categories", "order"):
+        for option in ("target", "drop", "categories", "order", "log"):
             value = getattr(self, option)
             object.__setattr__(self, option, (value,) if isinstance(value, str) else tuple(value))
         for option, legal in (("missing", ("fill", "drop")), ("bad_rows", ("error", "refuse"))):
@@ -76,7 +78,8 @@ class Plan:
         roles = {"group": self.group, "time": self.time, "weight": self.weight}
         given = [("target", name) for name in self.target]
         given += [(role, name) for role, name in roles.items() if name is not None]
-        given += [("drop", name) for name in self.drop] + [("categories", name) for name in self.categories]
+        lists = {"drop": self.drop, "categories": self.categories, "log": self.log}
+        given += [(role, name) for role, names in lists.items() for name in names]
         for role, name in given:
             if name not in table.columns:
                 raise DataError(
@@ -90,7 +93,7 @@ class Plan:
                 raise DataError(
                     "a column must have one role",
                     got=f"{name!r} as {taken[name]} and {role}",
-                    do=f"Take it out of {role}" if role in ("drop", "categories") else "Name another column",
+                    do=f"Take it out of {role}" if role in lists else "Name another column",
                 )
             taken[name] = role
 
@@ -185,7 +188,7 @@ def _features(table: Table, plan: Plan, rows: _Rows, comma: bool) -> tuple[list[
         if name in roles or name in plan.drop:
             left_out.append(f"{name}: {roles[name] + ', not an input' if name in roles else 'left out, as asked'}")
             continue
-        found = feature(name, cells, table, forced=name in plan.categories, comma=comma)
+        found = feature(name, cells, table, name in plan.categories, comma, name in plan.log)
         if isinstance(found, str):
             left_out.append(f"{name}: {found}")
             continue
@@ -216,7 +219,7 @@ def _over_all(item: Feature, used: np.ndarray) -> Feature:
         return item
     values, misfit = np.full(len(used), np.nan), np.zeros(len(used), dtype=bool)
     values[used], misfit[used] = item.values, item.misfit
-    return Feature(item.name, item.kind, values, misfit, item.style, item.levels, item.note)
+    return replace(item, values=values, misfit=misfit)
 
 
 def _misfits(plan: Plan, name: str, misfit: np.ndarray, rows: _Rows) -> None:

@@ -38,6 +38,7 @@ def table(
     order: Sequence[str] = (),
     drop: Sequence[str] = (),
     categories: Sequence[str] = (),
+    log: Sequence[str] = (),
     missing: str = "fill",
     bad_rows: str = "error",
     val: float = 0.15,
@@ -61,6 +62,7 @@ def table(
         order: the classes of an ordered target from low to high; by default by number or alphabet.
         drop: columns to leave out.
         categories: columns to take as categories, such as a code that is written in digits.
+        log: columns of numbers above 0, such as incomes, of which the logarithm is read: a rise counts by its ratio.
         missing: "fill" (median, and an input that marks the row) or "drop" the rows with a missing value. Rows
             without a target are always refused.
         bad_rows: "error", or "refuse" to leave out lines with a wrong number of fields or an unreadable cell.
@@ -84,7 +86,9 @@ def table(
       make: category, 2 levels (Fiat, Opel)
       age: number, 10 missing filled with the median 3
     """
-    plan = Plan(target, kind, drop, categories, missing, bad_rows, val, test, split_seed, group, time, weight, order)
+    plan = Plan(
+        target, kind, drop, categories, missing, bad_rows, val, test, split_seed, group, time, weight, order, log
+    )
     rows, place = _rows(path, "path", bad_rows)
     if (name := ",".join(plan.target)) in rows.columns:  # one name with a comma in it, which a shell's list parts
         target, plan = name, replace(plan, target=name)
@@ -92,7 +96,7 @@ def table(
     recipe = None
     if place is not None and (test_path is None or other_place is not None):
         options: dict[str, Any] = {"path": str(place), "target": target, "kind": kind, "drop": list(plan.drop)}
-        options |= {"order": list(plan.order)} if plan.order else {}
+        options |= {name: list(value) for name, value in (("order", plan.order), ("log", plan.log)) if value}
         options |= {"categories": list(plan.categories), "missing": missing, "bad_rows": bad_rows}
         options |= {"val": val, "test": test, "split_seed": split_seed, "group": group, "time": time, "weight": weight}
         options["test_path"] = None if other_place is None else str(other_place)
