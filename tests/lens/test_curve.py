@@ -2,6 +2,7 @@
 
 import json
 import math
+import sys
 
 import numpy as np
 import pytest
@@ -71,6 +72,14 @@ def test_rows_that_lie_in_their_own_band_are_counted_the_short_way_round():
     assert view.inside == 0.75
     normal = ll.lens.curve(nn.Linear(1, 1), (X[:4], torch.zeros(4)), likelihood=ll.likelihoods.Normal("fixed", 1e3))
     assert normal.inside == 1
+
+
+def test_of_many_rows_some_are_judged(monkeypatch):
+    family, y = NUMBERS["Normal"]
+    inside = lambda x, y: ll.lens.curve(network(family), (x, y), likelihood=family, level=0.6).inside  # noqa: E731
+    every, third = inside(X, y), inside(X[::3], y[::3])
+    monkeypatch.setattr(sys.modules["leadline.lens.curve"], "_JUDGED", 20)
+    assert inside(X, y) == third != every
 
 
 def test_the_band_of_deviations():

@@ -55,7 +55,7 @@ class Answer:
     kind: str
 
     def __len__(self) -> int:
-        return len(self.prediction.mode)
+        return len(self.prediction)
 
     @property
     def mean(self) -> np.ndarray:
@@ -153,13 +153,12 @@ class Answer:
         return self.prediction.distribution
 
     def _log_prob(self, distribution: Distribution, values: np.ndarray, column: int | None) -> np.ndarray:
-        like = self.prediction.mode
-        dtype = like.dtype if like.is_floating_point() else torch.float32
+        like = self.prediction.mean
         wide = 1 if column is None else math.prod(distribution.batch_shape[1:])
         step = max(1, _AT_ONCE // max(values.shape[1] * wide, 1))
         found = []
         for part in torch.tensor(values).split(step):
-            v = part.to(like.device, dtype)
+            v = part.to(like)
             if column is None:
                 found.append(distribution.log_prob(v))
             else:
@@ -188,6 +187,8 @@ def answer_of(prediction: Prediction, output: int = 0) -> Answer:
             got=type(prediction).__name__,
             do="Pass run.predict(rows)",
         )
+    if isinstance(prediction, MixturePrediction):  # its mode is a search
+        return Answer(prediction, None, "angles" if prediction.circular else "numbers")
     mode = prediction.mode
     column = None
     if mode.dim() > 1:
@@ -196,9 +197,7 @@ def answer_of(prediction: Prediction, output: int = 0) -> Answer:
         return Answer(prediction, column, "point")
     if isinstance(prediction, SignsPrediction):
         return Answer(prediction, column, "classes")
-    if isinstance(prediction, VonMisesPrediction) or (
-        isinstance(prediction, MixturePrediction) and prediction.circular
-    ):
+    if isinstance(prediction, VonMisesPrediction):
         return Answer(prediction, column, "angles")
     if isinstance(prediction, (PoissonPrediction, NegativeBinomialPrediction)):
         return Answer(prediction, column, "counts")

@@ -36,6 +36,9 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
+_JUDGED = 8192  # rows whose own bands are asked for: a mixture's take a search each
+
+
 @dataclass(frozen=True, eq=False)
 class Curve(View):
     """A predicted number over one feature, with the rows.
@@ -48,7 +51,7 @@ class Curve(View):
         level, deviations: what the band is; None where it is not of that sort.
         quantiles: trained level → its curve.
         points, y, said: of each row its place, its value, and the mean answered to the whole row.
-        inside: part of the rows that lie in their own band; NaN without one.
+        inside: part of the rows that lie in their own band (of more than 8,192, those spread evenly); NaN without one.
         loss: mean of the rows.
     """
 
@@ -212,13 +215,15 @@ def curve(
                 raise UserError("a band of deviations needs numbers", got=f"classes of {name}", do="Leave it out")
             return _classes(drawn, x, points, name, classes, family, raw, answer, of_rows, y, loss)
         level = None if deviations is not None else answer.level(level)
-        band, rows_band = answer.band(level, deviations), of_rows.band(level, deviations)
+        band = answer.band(level, deviations)
+        few = answer_of(family.prediction(some(own, _JUDGED)), output)
+        inside = _inside(few.band(level, deviations), some(y, _JUDGED), answer)
         quantiles = {q: answer.quantile(q) for q in answer.trained}
         return Curve(
             drawn, x, name, type(family).__name__, answer.kind, answer.mean, answer.modes,
             np.zeros((len(x), 0, 2)) if band is None else band,
             level if band is not None else None, deviations if band is not None else None, quantiles,
-            points, y.double().cpu().numpy(), of_rows.mean, _inside(rows_band, y, answer), loss,
+            points, y.double().cpu().numpy(), of_rows.mean, inside, loss,
         )  # fmt: skip
 
 

@@ -181,7 +181,7 @@ def density(
     """The predicted distribution of one row or a few.
 
     Args:
-        prediction: what `run.predict` gives.
+        prediction: what `run.predict` gives; of the rows to draw alone, where rows are many.
         rows: number of a row, or of up to ten.
         y: values that were seen, to lay beside the rows' distributions (2).
         level: of the interval; None is 0.9, or the widest that a Quantile has trained.
