@@ -2,7 +2,21 @@
 
 from __future__ import annotations
 
-from leadline.claims import approximation, hopfield, intervals, perceptron, regions  # noqa: F401 - they enter claims
+from leadline.claims import (  # noqa: F401 - they enter claims
+    activations,
+    approximation,
+    depth,
+    hopfield,
+    intervals,
+    lines,
+    logistic,
+    losses,
+    perceptron,
+    pieces,
+    polynomials,
+    regions,
+    residual,
+)
 from leadline.claims.claim import CLAIMS, Check, Claim, Evidence, Outcome
 
 __all__ = ["CLAIMS", "Check", "Claim", "Evidence", "Outcome"]
