@@ -257,3 +257,9 @@ def test_an_optimizer_or_schedule_of_no_known_kind_is_refused(wrong):
     [name] = wrong
     with pytest.raises(UserError, match=f"{name} must be a name, or a torch"):
         ll.fit(model(), ll.data.moons(num=60), **wrong)
+
+
+def test_measuring_rows_of_the_callers_checks_their_y():
+    run = ll.fit(ll.models.MLP(2, (4,), 1), ll.data.moons(num=60), epochs=1, progress=False)
+    with pytest.raises(UserError, match="0"):
+        run.measure(torch.zeros(3, 2), torch.tensor([0, 1, 5]))

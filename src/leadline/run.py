@@ -96,6 +96,7 @@ class Run:
 
     def measure(self, x: Tensor, y: Tensor, weight: Tensor | None = None) -> Evaluation:
         """Metrics on raw rows of the caller's."""
+        self.likelihood.check(y)
         return self.score(self._outputs(x), y, weight)
 
     def score(self, output: Tensor, y: Tensor, weight: Tensor | None = None) -> Evaluation:

@@ -169,6 +169,20 @@ def test_the_repeated_command_of_several_targets_trains_the_same(capsys):
     assert all(torch.equal(a, b) for a, b in zip(first.model.parameters(), second.model.parameters(), strict=True))
 
 
+def test_quantiles_are_predicted_at_their_levels(capsys):
+    wind()
+    line = ["train", "wind.csv", "--target", "speed", "--likelihood", "Quantile", "--levels", "0.25", "0.5", "0.75"]
+    assert main([*line, "--folder", "r", *QUICK]) == 0
+    row = predicted(capsys, "r", "wind.csv")[0]
+    assert list(row)[4:] == ["predicted", "q(0.25)", "q(0.5)", "q(0.75)"]
+    assert float(row["q(0.25)"]) < float(row["q(0.5)"]) < float(row["q(0.75)"])
+    assert main(["predict", "r", "wind.csv", "--interval", "0.5"]) == 0
+    row = next(csv.DictReader(io.StringIO(capsys.readouterr().out)))
+    assert row["low"] == row["q(0.25)"] and row["high"] == row["q(0.75)"]
+    assert main(["predict", "r", "wind.csv", "--interval", "0.8"]) == 2  # asked for, and out of reach
+    assert "Train with levels that reach 0.1" in capsys.readouterr().err
+
+
 def test_a_ranking_from_the_shell(capsys):
     lines = [f"{i},{'fig,pear,plum' if i % 2 else 'plum,fig,pear'}" for i in range(60)]
     Path("taste.csv").write_text("\n".join(["price,first,second,third", *lines]) + "\n")

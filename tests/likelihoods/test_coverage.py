@@ -9,20 +9,28 @@ from torch.distributions import Beta as BetaLaw
 from torch.distributions import Exponential as ExponentialLaw
 from torch.distributions import Gamma as GammaLaw
 from torch.distributions import Laplace as LaplaceLaw
+from torch.distributions import Poisson as PoissonLaw
 from torch.distributions import StudentT as StudentTLaw
+from torch.distributions import VonMises as VonMisesLaw
 
 from leadline.likelihoods import (
     Beta,
     Exponential,
     Gamma,
     Huber,
+    Joint,
     Laplace,
     LogNormal,
+    Mixture,
     MultivariateNormal,
+    NegativeBinomial,
     Normal,
+    Ordinal,
+    Poisson,
     Quantile,
     Robust,
     StudentT,
+    VonMises,
 )
 from leadline.likelihoods.huber import HuberDistribution
 from leadline.likelihoods.robust import RobustDistribution
@@ -50,6 +58,12 @@ def share(x):
 def pair(x):
     z = torch.randn(len(x), 2)
     return torch.stack([line(x) + z[:, 0], -x + 0.8 * z[:, 0] + 0.3 * z[:, 1]], 1)
+
+
+def steps(x):
+    """A logistic variable around x, in 60 steps."""
+    u = torch.rand(len(x)).clamp(1e-6, 1 - 1e-6)
+    return ((2 * x + torch.log(u / (1 - u))) * 4 + 30).round().clamp(0, 59).long()
 
 
 #: likelihood, and y drawn from a conditional law that the family can express, up to what a cubic in x leaves of a curve
@@ -80,6 +94,34 @@ CASES = {
         Beta("input"),
         lambda x: BetaLaw(widths(x) ** -2 * share(x) * 4, widths(x) ** -2 * share(-x) * 4).sample(),
     ),
+    # whole numbers: the ends hold at least what is asked, and little more where a count is a small step
+    "Poisson, counts near 80": (Poisson(), lambda x: PoissonLaw(30 * level(x)).sample()),
+    "NegativeBinomial learned": (
+        NegativeBinomial("learned"),
+        lambda x: PoissonLaw(GammaLaw(4.0, 4.0 / (10 * level(x))).sample()).sample(),
+    ),
+    "NegativeBinomial input": (
+        NegativeBinomial("input"),
+        lambda x: PoissonLaw(GammaLaw(widths(x) ** -2, widths(x) ** -2 / (10 * level(x))).sample()).sample(),
+    ),
+    "VonMises learned": (VonMises("learned"), lambda x: VonMisesLaw(x, torch.tensor(4.0)).sample()),
+    "VonMises input": (VonMises("input"), lambda x: VonMisesLaw(x, 1 / widths(x)).sample()),
+    "Mixture of Normal": (
+        Mixture(2),
+        lambda x: torch.where(torch.rand(len(x)) < 0.5, 3 + line(x), -3 - x) + 0.5 * torch.randn(len(x)),
+    ),
+    "Ordinal, 60 classes": (Ordinal(60), steps),
+    "Joint of three": (
+        Joint(("Normal", "Gamma", "VonMises")),
+        lambda x: torch.stack(
+            [
+                line(x) + torch.randn(len(x)),
+                GammaLaw(4.0, 4.0 / level(x)).sample(),
+                VonMisesLaw(x, torch.tensor(4.0)).sample(),
+            ],
+            1,
+        ),
+    ),
 }
 _TABLE: list[str] = []
 
@@ -90,7 +132,7 @@ def features(x):
 
 def fitted(likelihood, x, y):
     """A map from a cubic in x to the outputs, by some steps of full-batch L-BFGS."""
-    weight = torch.zeros(4, likelihood.dim_output, requires_grad=True)
+    weight = (0.01 * torch.randn(4, likelihood.dim_output)).requires_grad_()  # an arrow of length 0 points nowhere
     leaves = [weight, *likelihood.parameters()]
     optimizer = torch.optim.LBFGS(leaves, max_iter=60, line_search_fn="strong_wolfe")
 

@@ -1,8 +1,21 @@
+import math
+
 import pytest
 import torch
 
 from leadline.errors import ShapeError, UserError
-from leadline.likelihoods import Bernoulli, Categorical, Gamma, Laplace, MultivariateNormal, Normal, Quantile
+from leadline.likelihoods import (
+    Bernoulli,
+    Categorical,
+    Gamma,
+    Joint,
+    Laplace,
+    MultivariateNormal,
+    Normal,
+    Quantile,
+    VonMises,
+)
+from leadline.likelihoods.crps import crps
 from leadline.likelihoods.scores import coverage, interval_score, pinball, pit, scores, sharpness
 from leadline.reference import scores as twin
 from leadline.reference.densities import pinball_loss
@@ -81,3 +94,27 @@ def test_what_a_family_cannot_answer_is_said():
         coverage(Quantile((0.25, 0.75)).prediction(torch.zeros(2, 2)), torch.zeros(2))
     with pytest.raises(ShapeError, match="y must have shape"):
         coverage(Laplace().prediction(torch.zeros(2, 1)), torch.zeros(2, 1))
+
+
+def test_an_angle_is_the_same_in_every_turn():
+    """An interval that passes the seam holds y on the other side, and no score depends on the turn."""
+    prediction = VonMises("fixed", kappa=20.0).prediction(torch.tensor([[-1.0, 0.0]]).expand(20_000, -1))  # at π
+    y = prediction.sample(1, seed=0)[0]
+    assert coverage(prediction, y) == pytest.approx(0.9, abs=0.01)
+    turned = y + 2 * math.pi * (torch.arange(20_000) % 3 - 1)
+    for found, again in zip(scores(prediction, y).values(), scores(prediction, turned).values(), strict=True):
+        assert again == pytest.approx(found, rel=1e-4)
+    assert float(pit(prediction, turned).mean()) == pytest.approx(0.5, abs=0.01)
+    # a wide circle is a line: κ = 1/σ², and the score is that of the normal law
+    normal = Normal("fixed", sigma=20**-0.5).prediction(torch.zeros(20_000, 1))
+    off = y - math.pi * y.sign()
+    assert float(crps(prediction, y).mean()) == pytest.approx(float(crps(normal, off).mean()), rel=0.02)
+
+
+def test_several_columns_are_scored_each_by_its_own_family():
+    joint = Joint(("VonMises", "Normal"), ({"variance": "fixed", "kappa": 20.0}, {"variance": "fixed"}))
+    prediction = joint.prediction(torch.tensor([[-1.0, 0.0, 2.0]]).expand(400, -1))
+    y = prediction.sample(1, seed=0)[0]
+    own = torch.stack([crps(p, y[:, k]) for k, p in enumerate(prediction.columns)], 1)
+    assert torch.equal(crps(prediction, y), own)
+    assert coverage(prediction, y + torch.tensor([2 * math.pi, 0.0])) == pytest.approx(0.9, abs=0.03)

@@ -6,7 +6,8 @@ probability of each (ordered classes have `low` and `high` too); for a number `p
 with its name behind it, as in `predicted_speed`, or its number where it has no name. The ends for a count are whole
 numbers, and hold it at least that often. For an angle `predicted` is the mean direction, and `low` and `high` end the
 arc around it: beyond ±π they have passed the seam. For a Mixture `predicted` is the highest mode, and `modes` holds all
-of them. For a ranking there is one for each place, and together they are the likeliest order. Where the file has such a
+of them. For Quantile `q(<level>)` is each quantile that was trained, and `low` and `high` are there if they lie within
+those. For a ranking there is one for each place, and together they are the likeliest order. Where the file has such a
 column already, the new one gets a `_` behind its name. Rows are read as those of training were; decimal commas and
 separators are found out.
 """
@@ -28,6 +29,7 @@ from leadline.cli.words import need_run
 from leadline.data.account import counted
 from leadline.errors import DataError, UserError
 
+USUAL = 0.9  # probability of the interval, where none is asked for
 USAGE = "leadline predict RUN INPUT [--output FILE] [--interval 0.9]"
 EXAMPLES = (
     "leadline predict runs/cars new-cars.csv > predicted.csv",
@@ -39,18 +41,18 @@ EXAMPLES = (
 def flags(argv: Sequence[str]) -> list[Flag]:
     return [
         Flag("output", help="the file to write; by default the rows are printed"),
-        Flag("interval", Kind((float,)), help="probability that low … high holds a number", default=0.9),
+        Flag("interval", Kind((float,)), help="probability that low … high holds a number", default=USUAL),
     ]
 
 
 def run(line: Line, screen: Screen) -> int:
     folder = need_run("predict", line, words=2)
-    level, output = line.get("interval", 0.9), line.get("output")
+    level, output = line.get("interval"), line.get("output")
     if len(line.words) < 2:
         raise DataError(
             "leadline predict must be told which rows", got="no INPUT", do=f"Try leadline predict {folder} rows.csv"
         )
-    if not 0 < level < 1:
+    if level is not None and not 0 < level < 1:
         raise UserError("--interval must lie between 0 and 1", got=f"{level:g}", do="Write 90 % as --interval 0.9")
     import leadline as ll
     from leadline.cli.rows import read, written
@@ -74,7 +76,7 @@ def run(line: Line, screen: Screen) -> int:
     return 0
 
 
-def columns_of(trained: Any, table: Any, level: float) -> dict[str, list[str]]:
+def columns_of(trained: Any, table: Any, level: float | None) -> dict[str, list[str]]:
     """What the model says of each row: name of a column → its cells."""
     from leadline.cli.rows import inputs_of
 
@@ -99,7 +101,7 @@ def columns_of(trained: Any, table: Any, level: float) -> dict[str, list[str]]:
     return number_columns(prediction, level, ends)
 
 
-def class_columns(prediction: Any, target: Any, level: float) -> dict[str, list[str]]:
+def class_columns(prediction: Any, target: Any, level: float | None) -> dict[str, list[str]]:
     """The likeliest class, the chances of each and, where classes have an order, the ends of the interval."""
     classes = target.classes or ("0", "1")
     chances = prediction.mean.double()
@@ -110,17 +112,18 @@ def class_columns(prediction: Any, target: Any, level: float) -> dict[str, list[
     columns = {"predicted": [classes[int(code)] for code in prediction.mode]}
     if target.kind == "ordered":
         try:
-            low, high = prediction.interval(level)
+            low, high = prediction.interval(level or USUAL)
             columns |= {"low": [classes[int(c)] for c in low], "high": [classes[int(c)] for c in high]}
         except UserError:  # a family that leaves the order aside
             pass
     return columns | {f"p({name})": [f"{p:.6g}" for p in chances[:, k].tolist()] for k, name in enumerate(classes)}
 
 
-def number_columns(prediction: Any, level: float, ends: Sequence[str] = ()) -> dict[str, list[str]]:
+def number_columns(prediction: Any, level: float | None, ends: Sequence[str] = ()) -> dict[str, list[str]]:
     """Mean and interval of each number; of a mixture its modes, since its mean may be a value that never occurs.
 
     Args:
+        level: of the interval, if the user asked for one.
         ends: how the names of several outputs end.
     """
     modes = getattr(prediction, "modes", None)
@@ -133,10 +136,11 @@ def number_columns(prediction: Any, level: float, ends: Sequence[str] = ()) -> d
         mean = prediction.mean
         named = (("predicted", mean if mean.shape == prediction.mode.shape else prediction.mode),)
     try:
-        named = (*named, *zip(("low", "high"), prediction.interval(level), strict=True))
-    except UserError:
-        if not hasattr(prediction, "probabilities"):
-            raise  # only classes, one of several heads, have no interval at all
+        named = (*named, *zip(("low", "high"), prediction.interval(level or USUAL), strict=True))
+    except UserError:  # classes, one of several heads, have no interval; quantiles none beyond their levels
+        if not hasattr(prediction, "probabilities") and (level is not None or not hasattr(prediction, "levels")):
+            raise
+    named = (*named, *((f"q({q:g})", prediction.quantile(q)) for q in getattr(prediction, "levels", ())))
     if modes is not None and prediction.circular:  # the turn of the arc in which the mode is written
         turns = 2 * math.pi * ((modes[:, 0] - (named[0][1] + named[1][1]) / 2) / (2 * math.pi)).round()
         named = tuple((name, end + turns) for name, end in named)

@@ -243,6 +243,10 @@ class JointPrediction(Prediction):
         ends = [p.interval(level) for p in self.columns]
         return self._stacked([low for low, _ in ends]), self._stacked([high for _, high in ends])
 
+    def near(self, y: Any, place: Tensor) -> Tensor:
+        y = self._as_y(y)
+        return self._stacked([p.near(y[:, k], place[:, k]) for k, p in enumerate(self.columns)])
+
     def _stacked(self, values: list[Tensor]) -> Tensor:
         dtype = self.distribution.mean.dtype
         return torch.stack([value.to(dtype) for value in values], -1)

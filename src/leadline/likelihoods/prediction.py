@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from typing import Any
 
@@ -21,6 +22,9 @@ class Prediction(ABC):
     >>> round(low.item(), 2), round(high.item(), 2)
     (-1.96, 1.96)
     """
+
+    #: whether y is an angle: the same in every turn
+    circular: bool = False
 
     def __init__(self, distribution: Distribution):
         self.distribution = distribution
@@ -48,6 +52,17 @@ class Prediction(ABC):
         """Ends of the central interval that holds y with probability `level` (at least, for discrete y)."""
         check_probability("level", level)
         return self.quantile((1 - level) / 2), self.quantile((1 + level) / 2)
+
+    def holds(self, y: Any, level: float = 0.9) -> Tensor:
+        """Whether each y lies in its interval; an angle in whatever turn it is written."""
+        low, high = self.interval(level)
+        y = self.near(y, (low + high) / 2)
+        return (low <= y) & (y <= high)
+
+    def near(self, y: Any, place: Tensor) -> Tensor:
+        """Values of y for these rows; angles in the turn that is nearest to `place`."""
+        y = self._as_y(y)
+        return y + 2 * math.pi * ((place - y) / (2 * math.pi)).round() if self.circular else y
 
     def sample(self, count: int = 1, seed: int | None = None) -> Tensor:
         """`count` draws for each row, shape (count, B, ...); the same seed gives the same draws."""

@@ -8,7 +8,8 @@
     CRPS            see crps.py                                                                           (6)
 
 (3), (4) and (6) are proper: no one scores better than the true distribution. (1) alone is not, a wide interval covers
-all; read it beside (2). Each is in y's own unit. Of several outputs, each is scored by itself.
+all; read it beside (2). Each is in y's own unit. Of several outputs, each is scored by itself; an angle counts in the
+turn that is nearest.
 """
 
 from __future__ import annotations
@@ -43,9 +44,7 @@ def scores(prediction: Prediction, y: Any, level: float = 0.9) -> dict[str, floa
 @torch.no_grad()
 def coverage(prediction: Prediction, y: Any, level: float = 0.9) -> float:
     """The share of y inside its interval, eq. 1."""
-    low, high = prediction.interval(level)
-    y = prediction._as_y(y)
-    return float(((low <= y) & (y <= high)).double().mean())
+    return float(prediction.holds(y, level).double().mean())
 
 
 @torch.no_grad()
@@ -59,7 +58,7 @@ def sharpness(prediction: Prediction, level: float = 0.9) -> float:
 def interval_score(prediction: Prediction, y: Any, level: float = 0.9) -> Tensor:
     """Eq. 3 of each value of y; less is better."""
     low, high = prediction.interval(level)
-    y = prediction._as_y(y)
+    y = prediction.near(y, (low + high) / 2)
     outside = torch.relu(low - y) + torch.relu(y - high)
     return high - low + 2 / (1 - level) * outside
 
@@ -82,7 +81,7 @@ def pit(prediction: Prediction, y: Any) -> Tensor:
     try:
         return prediction.cdf(y)
     except NotImplementedError:  # torch's answer where a distribution has no cdf
-        y = prediction._as_y(y)
+        y = prediction.near(y, torch.zeros_like(prediction.mode))
         draws = prediction.sample(_DRAWS, seed=0)
         below, equal = (draws < y).double().sum(0), (draws == y).double().sum(0)
         u = torch.rand(y.shape, dtype=torch.float64, generator=torch.Generator().manual_seed(0)).to(y.device)

@@ -139,6 +139,7 @@ class VonMisesPrediction(Prediction):
     """A direction for each row. Quantiles and intervals are counted from the mean direction, and may pass ±π."""
 
     distribution: VonMisesDistribution
+    circular = True
 
     @property
     def mode(self) -> Tensor:
@@ -156,11 +157,6 @@ class VonMisesPrediction(Prediction):
         An end beyond ±π has passed the seam: `wrap` brings it back, and `holds` compares rightly.
         """
         return super().interval(level)
-
-    def holds(self, y: Any, level: float = 0.9) -> Tensor:
-        """Whether y lies in the arc of `interval`, whatever turn it is written in."""
-        low, high = self.interval(level)
-        return angular_distance(self._as_y(y), self.mode) <= (high - low) / 2
 
 
 __all__ = ["VonMises", "VonMisesDistribution", "VonMisesPrediction", "wrap"]
