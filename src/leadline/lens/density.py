@@ -97,6 +97,7 @@ class Density(View):
             centre = self.mean[j : j + 1]
             if self.kind == "angles":
                 mode, centre = wrapped(mode), wrapped(centre)
+            mode = mode[(self.y[0] <= mode) & (mode <= self.y[-1])]  # of a component without weight, beyond the picture
             ax.plot(mode, [foot] * len(mode), "^", ms=6, color=hue, mec="white", clip_on=False)
             ax.plot(centre, [foot], "o", ms=5.5, color=hue, mec="white", clip_on=False)
         self._key(ax)
