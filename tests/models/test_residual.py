@@ -36,6 +36,15 @@ def test_the_gradient_of_the_first_layer_does_not_vanish_with_depth(depth):
     assert net.layers[0].map.weight.grad.norm() > 1
 
 
+def test_what_a_layer_hands_on_does_not_grow_out_of_hand_with_depth():
+    torch.manual_seed(0)
+    net, x = Residual(16, (16,) * 200, 1), torch.randn(64, 16)
+    h = x
+    for layer in net.layers:
+        h = layer(h)
+    assert bool(h.norm() < 30 * x.norm())  # torch's own first weights make it a million times as large
+
+
 def test_it_is_a_deep_network():
     assert kind(Residual(3, (5, 4), 1)).hidden == (5, 4) and kind(Residual(3, (5, 4), 1, skip="concat")).deep
 

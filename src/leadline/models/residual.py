@@ -5,8 +5,9 @@
     concat  h_k = [h_{k-1}, a[β_k + Ω_k h_{k-1}]]                    dense connections                     (2)
     output  = β_{K+1} + Ω_{K+1} h_K                                                                        (3)
 
-With (1) a stack of equal widths begins near the identity and can be a hundred layers deep; with (2) each layer reads
-the input and every activation before it, and so does the output.
+With (1) the first Ω_k and β_k are torch's divided by √K: what K layers add then stays in proportion to what they read,
+and a stack can be a hundred layers deep; undivided, it grows with every layer. With (2) each layer reads the input and
+every activation before it, and so does the output.
 
 Notation   Ω_k, β_k, V_k -> layers[k-1].map.weight, .bias, layers[k-1].project.weight;  K -> len(hidden)
 Paper      both papers speak of convolutions, with normalisation before each activation; here are plain maps without.
@@ -19,6 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import torch
 from torch import Tensor, nn
 
 from leadline.config import Configured
@@ -36,7 +38,6 @@ class Residual(nn.Module, Configured):
         activation: a name in `leadline.layers.activation.ACTIVATIONS`.
         skip: "add" (1) or "concat" (2).
 
-    >>> import torch
     >>> Residual(40, (64,) * 30, 10)(torch.zeros(5, 40)).shape
     torch.Size([5, 10])
     """
@@ -61,6 +62,10 @@ class Residual(nn.Module, Configured):
             layer = make(width, units, activation)
             self.layers.append(layer)
             width = layer.dim_output
+            if isinstance(layer, AddLayer):
+                with torch.no_grad():
+                    layer.map.weight.div_(len(hidden) ** 0.5)
+                    layer.map.bias.div_(len(hidden) ** 0.5)
         self.head = nn.Linear(width, dim_output)
 
     @classmethod
