@@ -190,7 +190,11 @@ class TableInputs(Inputs):
 
     @property
     def config(self) -> dict[str, Any]:
-        return {"columns": [plain(asdict(column)) for column in self.columns]}
+        columns = [plain(asdict(column)) for column in self.columns]
+        for column in columns:
+            if not column["log"]:  # written only where it says something: runs without it keep their fingerprint
+                del column["log"]
+        return {"columns": columns}
 
     def encoded_names(self) -> tuple[str, ...]:
         """Names of the network's inputs."""
