@@ -2,6 +2,7 @@ import math
 
 import pytest
 import torch
+from scipy import stats
 
 from leadline.errors import ShapeError, UserError
 from leadline.likelihoods import (
@@ -15,6 +16,7 @@ from leadline.likelihoods import (
     Quantile,
     VonMises,
 )
+from leadline.likelihoods.angles import angular_distance, drawn
 from leadline.likelihoods.crps import crps
 from leadline.likelihoods.scores import coverage, interval_score, pinball, pit, scores, sharpness
 from leadline.reference import scores as twin
@@ -109,6 +111,25 @@ def test_an_angle_is_the_same_in_every_turn():
     normal = Normal("fixed", sigma=20**-0.5).prediction(torch.zeros(20_000, 1))
     off = y - math.pi * y.sign()
     assert float(crps(prediction, y).mean()) == pytest.approx(float(crps(normal, off).mean()), rel=0.02)
+
+
+@pytest.mark.parametrize("kappa", [1e-6, 0.3, 2.0, 40.0, 1e5])
+def test_the_score_of_an_angle_is_that_of_its_draws(kappa):
+    """Half the turn, a few deviations and no distance from the mean: E d(Y, y) - ½ E d(Y, Y'), drawn."""
+    y = torch.tensor([0.0, 0.5, 2.0, math.pi / min(kappa**-0.5, 1)]) * min(kappa**-0.5, 1)
+    prediction = VonMises("fixed", kappa=kappa).prediction(torch.tensor([[1.0, 0.0]]).expand(4, -1))
+    draws = prediction.sample(100_000, seed=0)
+    apart = angular_distance(draws, draws.roll(1, 0)).mean(0)
+    wanted = angular_distance(draws, y).mean(0) - apart / 2
+    torch.testing.assert_close(crps(prediction, y), wanted, rtol=0.02, atol=0.01 * min(kappa**-0.5, 1))
+
+
+@pytest.mark.parametrize("kappa", [0.0, 1e-4, 0.5, 3.0, 200.0, 1e5, 1e8])
+def test_draws_of_angles_follow_their_law(kappa):
+    torch.manual_seed(0)
+    law = stats.vonmises(kappa).cdf if 0 < kappa < 1e4 else stats.norm(0, kappa**-0.5).cdf if kappa else None
+    law = law or stats.uniform(-math.pi, 2 * math.pi).cdf
+    assert stats.kstest(drawn(torch.full((40_000,), kappa)).numpy(), law).pvalue > 1e-3
 
 
 def test_several_columns_are_scored_each_by_its_own_family():

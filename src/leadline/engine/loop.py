@@ -2,6 +2,7 @@
 
     for each epoch:   for each batch, in an order that is a pure function of (seed, epoch):   rule.step
                       validate;  keep the best weights;  stop early
+    at the end:       with the best weights, settle how far y strays from the output
     a value that is not finite rewinds the epoch to the step before it, so it never reaches the weights
 
 The loop owns position, best weights and the decision to stop; it neither prints nor touches the disk.
@@ -23,6 +24,7 @@ from leadline.engine.evaluation import Evaluation, evaluate, outputs
 from leadline.engine.events import EpochDone, Event, Listener, RunEnded, RunStarted, StepsDone
 from leadline.engine.feed import Feed
 from leadline.engine.packing import pack, unpack
+from leadline.engine.spread import settle_spread
 from leadline.engine.state import State, copy, put, weights
 from leadline.layers import noise
 from leadline.likelihoods.likelihood import Likelihood
@@ -31,6 +33,7 @@ from leadline.settings import Settings
 
 _LOOK_SECONDS = 0.5  # between looks at the losses, each of which waits for the device
 _DIVERGED = 100.0  # mean loss of an epoch over the first loss: no healthy run gets there
+_ROWS = 20_000  # of a split are enough to settle a few numbers
 
 
 class NotFinite(Exception):
@@ -98,8 +101,20 @@ class Loop:
             self.epoch()
         if state.ended and state.best:
             put(weights(self.model, self.likelihood), state.best)
+            self._settle_spread()
         self._say(RunEnded(state.epoch, state.step, state.ended or "interrupted"))
         return state
+
+    def _settle_spread(self) -> None:
+        """With the kept weights, where a rule that goes step by step may have left it on its way."""
+        if self.val is None or not self.likelihood.spread or not self.rule.by_gradient:
+            return
+        rows, train = (
+            (outputs(self.model, feed.x[:_ROWS]), feed.y[:_ROWS], _weights(feed)[:_ROWS])
+            for feed in (self.val, self.train)
+        )
+        settle_spread(self.likelihood, rows, train)
+        self.state.best = copy(weights(self.model, self.likelihood))
 
     def epoch(self) -> None:
         """The rest of the current epoch; returns early, between calls, when asked to stop."""
@@ -271,3 +286,8 @@ class Loop:
     def _say(self, event: Event) -> None:
         for listener in self.listeners:
             listener(event)
+
+
+def _weights(feed: Feed) -> Tensor:
+    """One a row; 1 where the rows have none."""
+    return torch.ones(len(feed.y), device=feed.y.device) if feed.weight is None else feed.weight

@@ -28,6 +28,7 @@ from leadline.data.target import DISCRETE, SEVERAL, Target
 from leadline.errors import ShapeError, UserError
 from leadline.likelihoods.likelihood import Likelihood
 from leadline.likelihoods.prediction import Prediction
+from leadline.likelihoods.values import names_of
 from leadline.names import lookup
 
 WEIGHTINGS = ("sum", "learned")
@@ -72,13 +73,7 @@ class Joint(Likelihood):
         self.weighting = lookup(weighting, {word: word for word in WEIGHTINGS}, "weighting")
         self.heads = nn.ModuleList(kind(**given) for kind, given in zip(kinds, self.options, strict=True))
         self.dim_output = sum(head.dim_output for head in self.each)
-        self.names = tuple(map(str, names)) or tuple(str(k + 1) for k in range(len(kinds)))
-        if len(set(self.names)) != len(kinds):
-            raise UserError(
-                "names must name every column of y once",
-                got=", ".join(self.names),
-                do=f"Give {len(kinds)} different names, or none",
-            )
+        self.names = names_of(names, len(kinds))
         if self.weighting == "learned":
             self.rho = nn.Parameter(torch.zeros(len(self.heads)))
 
@@ -105,6 +100,10 @@ class Joint(Likelihood):
                 column = replace(column, kind=family.kinds[0])
             given.append(likelihood_for(column, name).config)
         return cls(names, given, names=target.names if target.columns else (), **options)
+
+    @property
+    def spread(self) -> tuple[str, ...]:
+        return tuple(f"heads.{k}.{name}" for k, head in enumerate(self.each) for name in head.spread)
 
     @property
     def loss_is_nll(self) -> bool:

@@ -38,6 +38,11 @@ class Likelihood(nn.Module, ABC, Configured):
     #: kinds of target that it scores, the one that it is made for first
     kinds: tuple[str, ...] = ("real", "positive", "count", "angle", "proportion")
 
+    @property
+    def spread(self) -> tuple[str, ...]:
+        """Names of its own parameters that say how far y strays from the output; they are the same for all rows."""
+        return tuple(name for name, _ in self.named_parameters())
+
     @classmethod
     def for_target(cls, target: Target, **options: Any) -> Likelihood:
         """The member of this family that fits a target; `options` are arguments that a target does not decide."""

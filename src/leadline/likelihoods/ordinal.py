@@ -50,6 +50,10 @@ class Ordinal(Likelihood):
         self.first = nn.Parameter(torch.tensor(cuts[0]) / PACE)
         self.gaps = nn.Parameter(torch.tensor(gaps) / PACE)
 
+    @property
+    def spread(self) -> tuple[str, ...]:
+        return ()  # cut points say which class is the likeliest, too
+
     @classmethod
     def for_target(cls, target: Target, **options: Any) -> Ordinal:
         return cls(max(len(target.classes), 2), **options)

@@ -35,6 +35,8 @@ class Gradient(Rule):
         a factor on the learning rate, in place of the named one.
     """
 
+    by_gradient = True
+
     def __init__(
         self,
         settings: Settings,

@@ -26,6 +26,8 @@ class Rule(ABC):
     steps_per_epoch: int = 1
     #: whether further steps would change nothing; the run then ends after the epoch
     finished: bool = False
+    #: whether it follows the loss step by step, so that what it learned may still be on its way at the end
+    by_gradient: bool = False
     #: whether the last weights are the answer, whatever validation says of earlier ones
     latest_is_best: bool = False
 
