@@ -135,6 +135,24 @@ def test_a_real_target_is_compared_with_its_mean():
     assert verdict(data, close, likelihood=likelihood) == []
 
 
+def test_several_outputs_are_judged_without_their_units():
+    """The first, in thousands, would drown the second in a common rmse."""
+    unit, generator = torch.tensor([1000.0, 0.01]), torch.Generator().manual_seed(0)
+    splits = {name: torch.randn(600, 2, generator=generator) for name in ("train", "val", "test")}
+    data = Data(*(Split(torch.randn(600, 2), y * unit) for y in splits.values()), target=Target("real", dim=2))
+    likelihood = Normal("fixed", sigma=0.5, dim=2, scale=(1000.0, 0.01))
+
+    def told(noise):
+        outputs = {n: y + noise[n] * torch.randn(600, 2, generator=generator) for n, y in splits.items()}
+        return [f for f in verdict(data, outputs, likelihood=likelihood) if f.code != "interval-coverage"]
+
+    assert told({"train": 0.5, "val": 0.5, "test": 0.5}) == []
+    (finding,) = told({"train": 0.3, "val": torch.tensor([0.3, 0.8]), "test": torch.tensor([0.3, 0.8])})
+    assert finding.code == "overfitting" and finding.evidence.startswith("r2 0.9")
+    (finding, *_) = told({"train": 1.1, "val": 1.1, "test": 1.1})
+    assert finding.code == "underfitting" and "the mean over the outputs, against 0" in finding.evidence
+
+
 def test_splits_that_lack_are_no_trouble():
     data, outputs = binary({"train": 0.91, "val": 0.9, "test": 0.9})
     empty = data.val.take(torch.arange(0))

@@ -1,4 +1,5 @@
 import json
+import math
 
 import pytest
 import torch
@@ -6,9 +7,10 @@ import torch
 import leadline as ll
 from leadline.cli import main
 from leadline.data.target import Target
-from leadline.errors import DataError, ShapeError
+from leadline.engine.evaluation import evaluate
+from leadline.errors import DataError, ShapeError, UserError
 from leadline.likelihoods import LIKELIHOODS, likelihood_for
-from leadline.likelihoods.values import check_values, unit_of
+from leadline.likelihoods.values import NAMED, check_values, unit_of
 
 MINE = ("Laplace", "StudentT", "Huber", "Robust", "Quantile", "Gamma", "LogNormal", "Exponential", "Beta")
 QUICK = ("--epochs", "4", "--hidden", "8", "--threads", "1", "--no-report", "--compile", "off")
@@ -30,6 +32,82 @@ def test_the_unit_of_what_is_never_negative():
 @pytest.mark.parametrize(("kind", "family"), [("positive", "Gamma"), ("proportion", "Beta"), ("real", "Normal")])
 def test_the_kind_picks_the_family(kind, family):
     assert type(likelihood_for(Target(kind))).__name__ == family
+
+
+def height_and_weight(rows=200):
+    y = torch.randn(rows, 2, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    y = y * torch.tensor([0.1, 12.0]) + torch.tensor([1.7, 70.0])
+    return y, Target.of(Target.real(y[:, 0], "height"), Target.real(y[:, 1], "weight"))
+
+
+@pytest.mark.parametrize("family", ["Normal", "Laplace", "StudentT", "Huber", "Robust", "MultivariateNormal"])
+def test_each_of_several_outputs_is_measured_in_its_own_unit(family):
+    y, target = height_and_weight()
+    output = torch.randn(200, 2, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
+    likelihood = likelihood_for(target, family).double()
+    assert (likelihood.headline, likelihood.higher_is_better) == ("r2", True)
+    found = evaluate(likelihood, output, y)
+    assert "rmse" not in found and "mae" not in found  # metres and kilograms have no mean
+    mean = torch.tensor(target.shift) + torch.tensor(target.scale) * output
+    for k, name in enumerate(("height", "weight")):
+        error = (y - mean)[:, k]
+        assert found[f"rmse_{name}"] == pytest.approx(float(error.square().mean().sqrt()), rel=1e-5)
+        assert found[f"mae_{name}"] == pytest.approx(float(error.abs().mean()), rel=1e-5)
+        assert found[f"r2_{name}"] == pytest.approx(
+            1 - float(error.square().mean() / y[:, k].var(correction=0)), rel=1e-5
+        )
+        low, high = found.interval(f"rmse_{name}")
+        assert low < found[f"rmse_{name}"] < high
+    assert found["r2"] == pytest.approx((found["r2_height"] + found["r2_weight"]) / 2)
+    again = LIKELIHOODS[family](**likelihood.config)
+    assert again.names == ("height", "weight")
+
+
+def test_outputs_without_names_are_numbered_and_names_are_checked():
+    likelihood = likelihood_for(Target("real", dim=3))
+    assert likelihood.names == ("1", "2", "3")
+    assert likelihood_for(Target("real")).names == ()
+    for names in (("a", "a"), ("a",)):
+        with pytest.raises(UserError, match="names must name every column of y once"):
+            LIKELIHOODS["Normal"](dim=2, names=names)
+
+
+def test_names_that_look_like_measures_do_not_collide():
+    names = ("a", "error_a", "squared_a", "y_a")
+    y = torch.randn(50, 4, generator=torch.Generator().manual_seed(0))
+    found = evaluate(LIKELIHOODS["Normal"](dim=4, names=names), torch.zeros(50, 4), y)
+    for k, name in enumerate(names):
+        assert found[f"rmse_{name}"] == pytest.approx(float(y[:, k].square().mean().sqrt()), rel=1e-5)
+
+
+def test_of_very_many_outputs_there_is_one_r2():
+    dim = NAMED + 1
+    y = torch.randn(400, dim, generator=torch.Generator().manual_seed(0))
+    found = evaluate(LIKELIHOODS["Normal"](dim=dim), y / 2, y)
+    assert set(found) == {"nll", "r2"}
+    assert found["r2"] == pytest.approx(0.75, abs=0.01)
+
+
+@pytest.mark.parametrize("y", [0.123456, 3.3, -77.7])
+def test_one_row_has_no_r2(y):
+    likelihood = LIKELIHOODS["Normal"](shift=(0.1,), scale=(0.7,))
+    assert math.isnan(evaluate(likelihood, torch.ones(1, 1), torch.tensor([y]))["r2"])
+    assert math.isnan(evaluate(likelihood, torch.ones(7, 1), torch.full((7,), y))["r2"])
+
+
+def test_an_output_that_does_not_vary_is_left_out_of_the_mean_r2():
+    y, target = height_and_weight()
+    y[:, 0] = 1.75
+    found = evaluate(likelihood_for(target).double(), torch.zeros(200, 2, dtype=torch.float64), y)
+    assert math.isnan(found["r2_height"]) and found["r2"] == found["r2_weight"]
+
+
+def test_the_best_epoch_of_several_outputs_is_that_of_the_highest_r2():
+    x = torch.linspace(-1, 1, 90)[:, None]
+    data = ll.data.arrays(x, torch.cat([x, 100 * x.square()], 1))
+    run = ll.fit(ll.models.MLP(1, (8,), 2), data, epochs=6, progress=False, compile="off", threads=1)
+    best = max(run.history, key=lambda line: line["val"]["r2"])
+    assert run.best_epoch == best["epoch"]
 
 
 def table(path, rows=120):

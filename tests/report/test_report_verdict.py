@@ -5,6 +5,7 @@ from dataclasses import replace
 import torch
 from trained_runs import class_data, real_data, train
 
+import leadline as ll
 from leadline.data.data import Split
 from leadline.engine.evaluation import evaluate
 from leadline.report.verdict import verdict
@@ -35,6 +36,17 @@ def test_real():
     assert f"always answering the training mean would be off by {base:.1f}." in judged(facts, truth + 0.01)
     assert "not clearly better" in judged(facts, torch.zeros(100, 1))
     assert "worse than" in judged(facts, truth + 5)
+
+
+def test_several_reals_are_told_without_a_unit():
+    x = torch.linspace(-1, 1, 300)[:, None]
+    facts = train(ll.data.arrays(x, torch.cat([x, 100 * x], 1)))
+    y, shift, scale = (torch.as_tensor(v) for v in (facts.data.test.y, facts.likelihood.shift, facts.likelihood.scale))
+    truth = (y - shift) / scale
+    told = judged(facts, truth)
+    assert told.startswith("Predictions explain 100.0\xa0% of the variance of the 2 targets on unseen rows")
+    assert "not clearly better than always answering the training means" in judged(facts, torch.zeros_like(y))
+    assert "worse than always answering the training means" in judged(facts, truth + 5)
 
 
 def test_the_baseline_is_weighted_like_the_metric():

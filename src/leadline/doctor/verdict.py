@@ -112,8 +112,8 @@ class _Rival:
             self.nll = float(-p.log()[y] @ v)
         elif split.y.is_floating_point():
             mean = w @ train.y.double().reshape(len(train), -1)
-            error = (split.y.double().reshape(len(split), -1) - mean).square().mean(1)
-            self.rmse = math.sqrt(float(error @ v))
+            error = v @ (split.y.double().reshape(len(split), -1) - mean).square()
+            self.rmse = math.sqrt(float(error)) if len(error) == 1 else 1.0  # of several, in units of their deviation
 
     def covered(self, evaluation: Evaluation) -> float | None:
         if self.classes:
@@ -121,6 +121,8 @@ class _Rival:
             return max(1 - evaluation["nll"] / self.nll, by_accuracy)  # a bold model may be right and still score ill
         if self.rmse and "rmse" in evaluation:
             return 1 - (evaluation["rmse"] / self.rmse) ** 2
+        if self.rmse and math.isfinite(evaluation.get("r2", math.nan)):  # several outputs, each in a unit of its own
+            return evaluation["r2"]
         return None
 
     def draws_level(self, evaluation: Evaluation) -> bool:
@@ -145,6 +147,8 @@ class _Rival:
                 f"accuracy {evaluation['accuracy']:.3f} against {self.accuracy:.3f} of a constant guess, "
                 f"nll {evaluation['nll']:.3g} against {self.nll:.3g}"
             )
+        if "rmse" not in evaluation:
+            return f"r2 {evaluation['r2']:.4g}, the mean over the outputs, against 0 of a constant guess"
         return f"rmse {evaluation['rmse']:.4g} against {self.rmse:.4g} of a constant guess"
 
 
@@ -242,13 +246,16 @@ def _overfitting(
 
 def _worse(better: Evaluation, worse: Evaluation, rival: _Rival) -> Callable[[str, str], str] | None:
     """Words for a gap that matters and that chance does not explain, else None."""
-    metric = "accuracy" if rival.classes else "rmse"
+    metric = "accuracy" if rival.classes else "rmse" if "rmse" in better else "r2"
     if metric not in better or metric not in worse:
         return None
     a, b = better[metric], worse[metric]
     noise = math.hypot(_standard_error(better, metric), _standard_error(worse, metric))
     if metric == "accuracy":
         matters, gap = a - b > GAP_ACCURACY, a - b
+    elif metric == "r2":  # √(1 - r²) is the rmse in units of the deviation
+        first, second = (math.sqrt(max(1 - r2, 0.0)) for r2 in (a, b))
+        matters, gap = second > GAP_RATIO * first and second - first > GAP_SPREAD * rival.rmse, a - b
     else:
         matters, gap = b > GAP_RATIO * a and b - a > GAP_SPREAD * (rival.rmse or math.inf), b - a
     if not matters or gap < SIGMAS * noise:

@@ -30,6 +30,7 @@ class Huber(LocationScale):
         delta: where the square ends, in units of σ; above 0. At 1.345 a normal y costs 5 % more rows than with Normal.
         dim: number of real outputs, at least 1.
         shift, scale: one per output.
+        names: of several outputs, for their metrics; 1, 2 … where they are left out.
 
     >>> round(float(Huber("fixed", delta=50.0).loss(torch.zeros(1, 1), torch.zeros(1))), 4)  # as Normal: ½ log 2π
     0.9189
@@ -43,8 +44,9 @@ class Huber(LocationScale):
         dim: int = 1,
         shift: tuple[float, ...] = (0.0,),
         scale: tuple[float, ...] = (1.0,),
+        names: tuple[str, ...] = (),
     ):
-        super().__init__(variance, sigma, dim, shift, scale)
+        super().__init__(variance, sigma, dim, shift, scale, names)
         self.delta = real("delta", delta, 0, above=True, usual=1.345)
         self.log_normaliser = math.log(normaliser(self.delta))
 

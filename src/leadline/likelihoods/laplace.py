@@ -23,6 +23,7 @@ class Laplace(LocationScale):
         sigma: σ of "fixed", and where "learned" begins, in units of the target's deviation; above 0.
         dim: number of real outputs, at least 1.
         shift, scale: one per output.
+        names: of several outputs, for their metrics; 1, 2 … where they are left out.
 
     >>> import torch
     >>> float(Laplace("fixed").loss(torch.zeros(1, 1), torch.zeros(1)))  # log 2
@@ -36,8 +37,9 @@ class Laplace(LocationScale):
         dim: int = 1,
         shift: tuple[float, ...] = (0.0,),
         scale: tuple[float, ...] = (1.0,),
+        names: tuple[str, ...] = (),
     ):
-        super().__init__(variance, sigma, dim, shift, scale)
+        super().__init__(variance, sigma, dim, shift, scale, names)
 
     def standard_loss(self, z: Tensor) -> Tensor:
         return z.abs() + math.log(2)  # eq. 2

@@ -22,7 +22,7 @@ from leadline.data.target import Target
 from leadline.likelihoods.continuous import ContinuousPrediction
 from leadline.likelihoods.likelihood import Likelihood
 from leadline.likelihoods.links import PACE, before_positive, check_variance, full, learned, positive
-from leadline.likelihoods.values import check_values, error_summary, errors
+from leadline.likelihoods.values import check_values, error_summary, errors, names_of
 from leadline.settings import real, whole
 
 
@@ -33,11 +33,22 @@ class LocationScale(Likelihood):
     _shift: Tensor
     _scale: Tensor
 
-    def __init__(self, variance: str, sigma: float, dim: int, shift: tuple[float, ...], scale: tuple[float, ...]):
+    def __init__(
+        self,
+        variance: str,
+        sigma: float,
+        dim: int,
+        shift: tuple[float, ...],
+        scale: tuple[float, ...],
+        names: tuple[str, ...] = (),
+    ):
         super().__init__()
         self.variance, self.dim = check_variance(variance), whole("dim", dim)
         self.sigma = real("sigma", sigma, 0, above=True, usual=1.0)
         self.shift, self.scale = tuple(shift), tuple(scale)
+        self.names: tuple[str, ...] = ()
+        if self.dim > 1:
+            self.names, self.headline, self.higher_is_better = names_of(names, dim), "r2", True  # units differ
         self.dim_output = 2 * dim if variance == "input" else dim
         self.register_buffer("_shift", torch.tensor(self.shift).expand(dim).clone(), persistent=False)
         self.register_buffer("_scale", torch.tensor(self.scale).expand(dim).clone(), persistent=False)
@@ -46,7 +57,8 @@ class LocationScale(Likelihood):
 
     @classmethod
     def for_target(cls, target: Target, **options: Any) -> Self:
-        return cls(dim=target.dim, shift=target.shift, scale=target.scale, **options)
+        names = target.names if target.columns else ()
+        return cls(dim=target.dim, shift=target.shift, scale=target.scale, names=names, **options)
 
     @abstractmethod
     def standard_loss(self, z: Tensor) -> Tensor:
@@ -76,10 +88,10 @@ class LocationScale(Likelihood):
 
     def measures(self, output: Tensor, y: Tensor) -> dict[str, Tensor]:
         mu, _ = self.parameters_of(output)
-        return {"nll": self.loss(output, y), **errors(mu, y.view_as(mu), self._shift, self._scale)}
+        return {"nll": self.loss(output, y), **errors(mu, y.view_as(mu), self._shift, self._scale, self.names)}
 
     def summary(self, means: dict[str, float]) -> dict[str, float]:
-        return {"nll": means["nll"], **error_summary(means)}
+        return {"nll": means["nll"], **error_summary(means, self.names)}
 
     def prediction(self, output: Tensor) -> ContinuousPrediction:
         return ContinuousPrediction(self.distribution(output))

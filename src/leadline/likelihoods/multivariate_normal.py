@@ -26,7 +26,7 @@ from leadline.errors import UserError
 from leadline.likelihoods.likelihood import Likelihood
 from leadline.likelihoods.links import PACE, before_positive, full, learned, positive
 from leadline.likelihoods.prediction import Prediction, check_probability
-from leadline.likelihoods.values import check_values, error_summary, errors
+from leadline.likelihoods.values import check_values, error_summary, errors, names_of
 from leadline.settings import whole
 
 
@@ -35,12 +35,14 @@ class MultivariateNormal(Likelihood):
         covariance: "learned" (one for all rows) or "input" (the network predicts one for each row).
         dim: number of real outputs, at least 2.
         shift, scale: one per output.
+        names: of the outputs, for their metrics; 1, 2 … where they are left out.
 
     >>> MultivariateNormal(dim=2).loss(torch.zeros(1, 2), torch.zeros(1, 2)).tolist()  # log 2π
     [1.8378770351409912]
     """
 
-    headline = "rmse"
+    headline = "r2"
+    higher_is_better = True
     kinds = ("real",)
     _shift: Tensor
     _scale: Tensor
@@ -53,12 +55,14 @@ class MultivariateNormal(Likelihood):
         dim: int = 2,
         shift: tuple[float, ...] = (0.0,),
         scale: tuple[float, ...] = (1.0,),
+        names: tuple[str, ...] = (),
     ):
         super().__init__()
         if covariance not in ("learned", "input"):
             raise UserError("covariance must be learned or input", got=repr(covariance), do="Choose one of the two")
         self.covariance, self.dim = covariance, whole("dim", dim, 2)
         self.shift, self.scale = tuple(shift), tuple(scale)
+        self.names = names_of(names, self.dim)
         free = dim * (dim + 1) // 2
         self.dim_output = dim + free if covariance == "input" else dim
         rows, columns = torch.tril_indices(dim, dim, -1)
@@ -77,7 +81,8 @@ class MultivariateNormal(Likelihood):
             raise UserError(
                 "likelihood MultivariateNormal must be given at least 2 numbers a row", got=f"{target}", do="Use Normal"
             )
-        return cls(dim=target.dim, shift=target.shift, scale=target.scale, **options)
+        names = target.names if target.columns else ()
+        return cls(dim=target.dim, shift=target.shift, scale=target.scale, names=names, **options)
 
     def parameters_of(self, output: Tensor) -> tuple[Tensor, Tensor]:
         """μ (B, dim) in y's own unit, and P (B, dim, dim), or (dim, dim) where it is learned."""
@@ -102,10 +107,10 @@ class MultivariateNormal(Likelihood):
 
     def measures(self, output: Tensor, y: Tensor) -> dict[str, Tensor]:
         mu, _ = self.parameters_of(output)
-        return {"nll": self.loss(output, y), **errors(mu, y, self._shift, self._scale)}
+        return {"nll": self.loss(output, y), **errors(mu, y, self._shift, self._scale, self.names)}
 
     def summary(self, means: dict[str, float]) -> dict[str, float]:
-        return {"nll": means["nll"], **error_summary(means)}
+        return {"nll": means["nll"], **error_summary(means, self.names)}
 
     def prediction(self, output: Tensor) -> MultivariateNormalPrediction:
         return MultivariateNormalPrediction(self.distribution(output))

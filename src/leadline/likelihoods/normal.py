@@ -22,6 +22,7 @@ class Normal(LocationScale):
         sigma: σ of "fixed", and where "learned" begins, in units of the target's deviation; above 0.
         dim: number of real outputs, at least 1.
         shift, scale: one per output.
+        names: of several outputs, for their metrics; 1, 2 … where they are left out.
 
     >>> import torch
     >>> float(Normal(variance="fixed").loss(torch.zeros(1, 1), torch.zeros(1)))  # ½ log 2π
@@ -37,8 +38,9 @@ class Normal(LocationScale):
         dim: int = 1,
         shift: tuple[float, ...] = (0.0,),
         scale: tuple[float, ...] = (1.0,),
+        names: tuple[str, ...] = (),
     ):
-        super().__init__(variance, sigma, dim, shift, scale)
+        super().__init__(variance, sigma, dim, shift, scale, names)
 
     def standard_loss(self, z: Tensor) -> Tensor:
         return 0.5 * z.square() + 0.5 * math.log(2 * math.pi)  # eq. 1

@@ -38,6 +38,7 @@ class Robust(LocationScale):
         learn_alpha: whether α is learned.
         dim: number of real outputs, at least 1.
         shift, scale: one per output.
+        names: of several outputs, for their metrics; 1, 2 … where they are left out.
 
     >>> round(float(Robust("fixed", alpha=2.0, learn_alpha=False).loss(torch.zeros(1, 1), torch.zeros(1))), 4)
     0.9189
@@ -52,8 +53,9 @@ class Robust(LocationScale):
         dim: int = 1,
         shift: tuple[float, ...] = (0.0,),
         scale: tuple[float, ...] = (1.0,),
+        names: tuple[str, ...] = (),
     ):
-        super().__init__(variance, sigma, dim, shift, scale)
+        super().__init__(variance, sigma, dim, shift, scale, names)
         self.alpha, self.learn_alpha = real("alpha", alpha, usual=1.0), learn_alpha
         least, most = (LOW, HIGH) if learn_alpha else (0.0, 2.0)
         if not least <= alpha <= most or (learn_alpha and alpha in (LOW, HIGH)):

@@ -32,6 +32,7 @@ class StudentT(LocationScale):
         learn_df: whether ν is learned.
         dim: number of real outputs, at least 1.
         shift, scale: one per output.
+        names: of several outputs, for their metrics; 1, 2 … where they are left out.
 
     >>> float(StudentT("fixed", df=1.0, learn_df=False).loss(torch.zeros(1, 1), torch.zeros(1)))  # log π
     1.1447298526763916
@@ -46,8 +47,9 @@ class StudentT(LocationScale):
         dim: int = 1,
         shift: tuple[float, ...] = (0.0,),
         scale: tuple[float, ...] = (1.0,),
+        names: tuple[str, ...] = (),
     ):
-        super().__init__(variance, sigma, dim, shift, scale)
+        super().__init__(variance, sigma, dim, shift, scale, names)
         self.df, self.learn_df = real("df", df, 1 if learn_df else 0, above=True, usual=5.0), learn_df
         if learn_df:
             self.eta = learned(before_positive(df - 1))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 from torch import Tensor
 
@@ -53,23 +54,68 @@ def unit_of(target: Target) -> tuple[float, ...]:
     return target.shift if all(shift > 0 for shift in target.shift) else target.scale
 
 
-def errors(point: Tensor, y: Tensor, shift: Tensor, scale: Tensor) -> dict[str, Tensor]:
-    """What `error_summary` needs, one value a row; point and y (B, dim).
+NAMED = 16  # outputs up to which each has metrics of its own: beyond it nobody reads them, and they cost time
+_ROUNDING = 1e-6  # of a mean of squares in float32: a spread below it is none
+
+
+def names_of(names: Sequence[str], count: int) -> tuple[str, ...]:
+    """Names of several columns of y, for their metrics: as given, or 1, 2 …
+
+    >>> names_of((), 2), names_of(("height", "weight"), 2)
+    (('1', '2'), ('height', 'weight'))
+    """
+    found = tuple(map(str, names)) or tuple(str(k + 1) for k in range(count))
+    if len(found) != count or len(set(found)) != count:
+        raise UserError(
+            "names must name every column of y once",
+            got=", ".join(found),
+            do=f"Give {count} different names, or none",
+        )
+    return found
+
+
+def errors(point: Tensor, y: Tensor, shift: Tensor, scale: Tensor, names: Sequence[str] = ()) -> dict[str, Tensor]:
+    """What `error_summary` needs, one value a row; point and y (B, dim), with `names` where dim > 1.
 
     y is centred by the training mean: its variance over a split is then free of cancellation.
     """
     error, centred = y - point, (y - shift) / scale
-    return {
-        "squared_error": error.square().mean(-1),
-        "mae": error.abs().mean(-1),
-        "scaled_error": (error / scale).square().mean(-1),
-        "y": centred.mean(-1),
-        "y_squared": centred.square().mean(-1),
+    found = {
+        "squared_error": error.square(),
+        "mae": error.abs(),
+        "scaled_error": (error / scale).square(),
+        "centred": centred,
+        "square": centred.square(),
     }
+    if 1 < len(names) <= NAMED:  # units differ: column by column
+        return {
+            f"{key}_{name}": v for key, each in found.items() for name, v in zip(names, each.unbind(-1), strict=True)
+        }
+    if names:  # all in units of their deviation
+        found = {key: found[key] for key in ("scaled_error", "centred", "square")}
+    return {key: each.mean(-1) for key, each in found.items()}
 
 
-def error_summary(means: dict[str, float]) -> dict[str, float]:
-    """rmse, mae and r2 out of the means of `errors`."""
-    spread = means["y_squared"] - means["y"] ** 2
-    r2 = 1 - means["scaled_error"] / spread if spread > 1e-12 else math.nan
-    return {"rmse": math.sqrt(means["squared_error"]), "mae": means["mae"], "r2": r2}
+def error_summary(means: dict[str, float], names: Sequence[str] = ()) -> dict[str, float]:
+    """rmse, mae and r2 out of the means of `errors`.
+
+    Of several outputs r2 is the mean over them, which has no unit, and each has all three by its name. Of more than
+    `NAMED` there is one r2 of them all, each in the unit of its deviation.
+    """
+    if not names:
+        return {"rmse": math.sqrt(means["squared_error"]), "mae": means["mae"], "r2": _r2(means)}
+    if len(names) > NAMED:
+        return {"r2": _r2(means)}
+    r2 = {name: _r2(means, f"_{name}") for name in names}
+    known = [value for value in r2.values() if not math.isnan(value)]
+    found = {"r2": sum(known) / len(known) if known else math.nan}
+    for name in names:
+        rmse = math.sqrt(means[f"squared_error_{name}"])
+        found |= {f"rmse_{name}": rmse, f"mae_{name}": means[f"mae_{name}"], f"r2_{name}": r2[name]}
+    return found
+
+
+def _r2(means: dict[str, float], of: str = "") -> float:
+    square = means[f"square{of}"]
+    spread = square - means[f"centred{of}"] ** 2
+    return 1 - means[f"scaled_error{of}"] / spread if spread > max(1e-12, _ROUNDING * square) else math.nan

@@ -70,7 +70,7 @@ def learning(history: Sequence[dict[str, Any]], best_epoch: int | None, metric: 
     _logarithmic(axes["loss"], drawn)
     _title(axes["loss"], "Loss by epoch", x="", y="loss (nats per row)" if density else "loss", legend=None)
     if both:
-        part = metric == "accuracy"
+        part, unit = metric == "accuracy", "" if metric == "r2" else " (unit of y)"
         drawn = _curves(axes["metric"], epochs, {split: _column(history, split, metric) for split in ("train", "val")})
         if part:
             _percent_axis(axes["metric"].yaxis)
@@ -80,7 +80,7 @@ def learning(history: Sequence[dict[str, Any]], best_epoch: int | None, metric: 
             axes["metric"],
             f"{metric[:1].upper()}{metric[1:]} by epoch",
             x="epoch",
-            y=metric + (" (% of rows)" if part else " (unit of y)"),
+            y=metric + (" (% of rows)" if part else unit),
         )
     for name in ("loss", "metric") if both else ("loss",):
         if best_epoch is not None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 from torch import Tensor
 
@@ -21,6 +23,8 @@ def verdict(facts: Facts, split: str) -> str:
         sentence = _classes(facts, split)
     elif headline == "rmse" and kind == "real":
         sentence = _real(facts, split)
+    elif headline == "r2" and kind == "real":
+        sentence = _reals(facts, split)
     else:
         sentence = f"On {rows} the {escape(headline)} is {number(evaluation[headline])}."
     if evaluation.count < FEW:
@@ -54,6 +58,25 @@ def _real(facts: Facts, split: str) -> str:
     if low > base:
         return f"{begin}, worse than always answering the training mean: {number(base)}."
     return f"{begin}, not clearly better than always answering the training mean: {number(base)}."
+
+
+def _reals(facts: Facts, split: str) -> str:
+    """Of several outputs, whose units differ."""
+    evaluation, part, outputs = facts.evaluations[split], facts.data[split], facts.data.target.dim
+    r2, (low, high) = evaluation["r2"], evaluation.interval("r2")
+    if not math.isfinite(r2):
+        return f"No target varies over {ROWS[split]}: there is no variance to explain."
+    begin = f"Predictions explain {percent(max(r2, 0.0))} of the variance of the {outputs} targets on {ROWS[split]}"
+    begin += " (r2, the mean over the targets)"
+    y, guess = array(part.y), array(facts.data.train.y).mean(0)
+    weight = None if part.weight is None else array(part.weight)
+    off, own = (np.average((y - at) ** 2, 0, weight) for at in (guess, np.average(y, 0, weight)))
+    base = float(np.mean(1 - off[own > 0] / own[own > 0]))  # 0, or less where the means of the splits differ
+    if low > base:
+        return f"{begin}; always answering the training means would explain none."
+    if high < base:
+        return f"{begin}, and are worse than always answering the training means."
+    return f"{begin}, not clearly better than always answering the training means."
 
 
 def _mean(values: np.ndarray, weight: Tensor | None) -> float:
