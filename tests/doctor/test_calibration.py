@@ -4,7 +4,7 @@ import torch
 from leadline.data.data import Data, Split
 from leadline.data.target import Target
 from leadline.doctor.calibration import check_calibration, expected_error
-from leadline.likelihoods import Categorical, Normal
+from leadline.likelihoods import Categorical, Exponential, Normal, Poisson
 
 
 def classes(n, temperature=1.0, seed=0):
@@ -45,6 +45,18 @@ def coverage(n, sigma, variance="learned", seed=0):
 @pytest.mark.parametrize("n", [10, 100, 3000])
 def test_true_intervals_pass_at_any_size(n):
     assert [finding for seed in range(20) for finding in coverage(n, 1.0, seed=seed)] == []
+
+
+@pytest.mark.parametrize(
+    ("family", "kind", "other"), [(Poisson, "count", "NegativeBinomial"), (Exponential, "positive", "Gamma")]
+)
+def test_a_family_without_a_width_is_told_of_one_that_has(family, kind, other):
+    g = torch.Generator().manual_seed(0)
+    y = torch.where(torch.rand(900, generator=g) < 0.7, 0.0, 33.0) + (kind == "positive") * 0.01
+    split, target = Split(torch.zeros(900, 1), y), Target(kind, shift=(10.0,), scale=(15.0,))
+    data = Data(split, split, split, target)
+    (finding,) = check_calibration(data, family.for_target(target), {"test": torch.zeros(900, 1)})
+    assert "narrow" in finding.what and other in finding.remedy and "learned on rows" not in finding.remedy
 
 
 def test_narrow_intervals_are_shown_and_wide_ones_recorded():

@@ -369,6 +369,17 @@ def test_show_data(place, capsys):
     assert "deviation" in text(capsys, "show", "data", "sine")
 
 
+def test_show_data_tells_of_several_targets_one_by_one(place, capsys):
+    Path("people.csv").write_text("age,m,kg\n" + "".join(f"{i},{1 + i / 99},{70 + i / 2}\n" for i in range(90)))
+    several = ("show", "data", "people.csv", "--target", "m", "kg")
+    train = answer(capsys, *several)["splits"]["train"]
+    assert train["m"]["most"] < 2 and train["kg"]["least"] >= 70
+    told = text(capsys, *several)
+    assert told.count("deviation") == 2 and re.search(r"^kg:\n", told, re.M)
+    mixed = answer(capsys, "show", "data", place / "cars.csv", "--target", "price", "colour")["splits"]["train"]
+    assert sum(mixed["colour"].values()) == mixed["rows"] and mixed["price"]["least"] > 0
+
+
 def test_show_loop_names_what_listens_in_order(capsys):
     told = answer(capsys, "show", "loop")
     assert list(told["loop"]) == ["fit", "epoch", "step", "validate"]

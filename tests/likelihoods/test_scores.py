@@ -12,7 +12,9 @@ from leadline.likelihoods import (
     Joint,
     Laplace,
     MultivariateNormal,
+    NegativeBinomial,
     Normal,
+    Poisson,
     Quantile,
     VonMises,
 )
@@ -69,6 +71,21 @@ def test_pit_is_uniform_for_the_truth_and_not_otherwise():
     deviation = [float(pit(p.prediction(torch.zeros(20_000, 1)), y).std()) for p in (truth, wide)]
     assert deviation[0] == pytest.approx(12**-0.5, abs=0.005)
     assert deviation[1] < 0.25
+
+
+@pytest.mark.parametrize("family", [Poisson(2.5), NegativeBinomial("fixed", 0.5, scale=2.5)])
+def test_pit_of_counts_is_exact(family):
+    prediction = family.prediction(torch.zeros(6, 1))
+    y = torch.tensor([-1.0, 0.0, 1.0, 3.0, 3.5, 40.0])
+    below = [
+        sum(float(torch.exp(prediction.log_prob(torch.full((6,), float(k)))[0])) for k in range(int(v) + 1)) for v in y
+    ]
+    below[0] = 0.0
+    torch.testing.assert_close(prediction.cdf(y), torch.tensor(below), atol=1e-5, rtol=1e-5)
+    many = family.prediction(torch.zeros(20_000, 1))
+    u = pit(many, many.sample(1, seed=3)[0])
+    share = torch.histc(u.double(), 10, 0, 1) / 20_000
+    torch.testing.assert_close(share, torch.full_like(share, 0.1), atol=0.012, rtol=0)
 
 
 def test_pit_by_samples_where_no_distribution_function_is_known():

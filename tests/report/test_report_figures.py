@@ -41,6 +41,22 @@ def test_the_headline_metric_has_a_panel_of_its_own():
     assert len(figures.learning(history([3.0, 1.0]), 1, "nll").axes) == 2
 
 
+def test_a_metric_without_unit_claims_none():
+    lines = [
+        {"epoch": e, "step": e, "lr": 0.01, "train": {"loss": 1.0}, "val": {"nll": 1.0, "r2": 0.5}} for e in (1, 2)
+    ]
+    assert axes(figures.learning(lines, 1, "r2"), "R2 by epoch").get_ylabel() == "r2"
+    assert axes(figures.learning(history([3.0, 1.0]), 1, "rmse"), "Rmse by epoch").get_ylabel() == "rmse (unit of y)"
+
+
+def test_coverage_names_its_target():
+    observed = np.tile(np.array(figures.LEVELS)[:, None], (1, 2))
+    one = figures.coverage_curve(observed[:, :1], 50, ["speed"], "test").axes[0]
+    assert "of speed" in one.get_xlabel()
+    two = figures.coverage_curve(observed, 50, ["speed", "mass"], "test").axes[0]
+    assert {"speed", "mass"} <= set(two.get_legend_handles_labels()[1])
+
+
 @pytest.mark.parametrize(("size", "counted"), [(2, True), (12, True), (13, False), (100, False)])
 def test_a_matrix_writes_its_counts_while_they_fit(size, counted):
     counts = np.full((size, size), 7)

@@ -6,7 +6,7 @@ import torch
 from sklearn.metrics import confusion_matrix, precision_recall_fscore_support
 from trained_runs import class_data, real_data, train
 
-from leadline.likelihoods import Normal
+from leadline.likelihoods import NegativeBinomial, Normal, Poisson
 from leadline.report.numbers import (
     LEVELS,
     Answers,
@@ -77,6 +77,18 @@ def test_intervals_of_the_true_distribution_cover_as_they_say():
     y = output[:, 0] + 2 * torch.randn(20000, generator=draw)
     answers = Answers(y.double().numpy(), likelihood.prediction(output), np.zeros(20000))
     np.testing.assert_allclose(coverage(answers)[:, 0], LEVELS, atol=0.015)
+
+
+@pytest.mark.parametrize("likelihood", [Poisson(1.3), NegativeBinomial("fixed", 0.8, scale=1.3)])
+def test_honest_counts_cover_as_they_say(likelihood):
+    """The 10 % interval of so few counts holds twice as many and more: its ends are whole."""
+    prediction = likelihood.prediction(torch.zeros(20000, 1))
+    y = prediction.sample(1, seed=1)[0]
+    answers = Answers(y.double().numpy(), prediction, np.zeros(20000))
+    assert prediction.holds(y, 0.1).double().mean() > 0.2
+    np.testing.assert_allclose(coverage(answers)[:, 0], LEVELS, atol=0.015)
+    narrow = Answers(2 * answers.y, prediction, np.zeros(20000))
+    assert coverage(narrow)[-2, 0] < 0.8
 
 
 def test_classes_have_no_coverage():

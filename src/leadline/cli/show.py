@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from torch import nn
+from torch import Tensor, nn
 
 from leadline.cli import recipe
 from leadline.cli.flag import Flag, Kind
@@ -18,7 +18,8 @@ from leadline.cli.line import Line, first_word, peek
 from leadline.cli.screen import Screen, figure
 from leadline.cli.words import extra_words
 from leadline.data.account import counted
-from leadline.data.data import Data, Split
+from leadline.data.data import Data
+from leadline.data.target import SEVERAL, Target
 from leadline.errors import RunError, UserError
 from leadline.models import MODELS, build
 from leadline.names import lookup
@@ -110,30 +111,52 @@ def show_data(what: str | None, line: Line, screen: Screen) -> dict[str, Any]:
         screen.say(f"columns: {', '.join(data.inputs.names) or 'without names'}")
     screen.say(f"a row: {_by(data.train.x.shape[1:])} raw, {counted(data.dim_input, 'number')} for the network")
     screen.say()
-    figures = {name: _figures(data, split) for name, split in data.splits()}
-    header = ["split", "rows", *next(iter(figures.values()))]
-    cells = [[name, len(data[name]), *map(figure, of.values())] for name, of in figures.items()]
-    if len(header) > 8:  # many classes: a row each
-        body = [[key, *(of[key] for of in figures.values())] for key in header[2:]]
-        screen.table(["", *figures], [["rows", *(len(data[name]) for name in figures)], *body])
-    else:
-        screen.table(header, cells)
+    splits = _splits(data, screen)
     return {
         "data": data.name,
         "rows": {"read": data.account.read, "used": data.account.used},
         "target": data.target.config,
         "inputs": {"columns": list(data.inputs.names), "dim": data.dim_input},
-        "splits": {name: {"rows": len(data[name]), **of} for name, of in figures.items()},
+        "splits": {name: {"rows": len(data[name]), **of} for name, of in splits.items()},
         "fingerprint": data.fingerprint,
     }
 
 
-def _figures(data: Data, split: Split) -> dict[str, float]:
+def _splits(data: Data, screen: Screen) -> dict[str, dict[str, Any]]:
+    """Figures of y by split; of several columns, by column: one may be in metres, one in kilograms."""
+    target = data.target
+    if target.dim == 1 or target.kind not in ("real", SEVERAL):  # the places of a ranking are of one kind
+        figures = {name: _figures(target, split.y) for name, split in data.splits()}
+        _print_figures(data, figures, "", screen)
+        return figures
+    found: dict[str, dict[str, Any]] = {name: {} for name, _ in data.splits()}
+    for k, column in enumerate(target.names):
+        own = target.columns[k] if target.columns else Target(target.kind, column)
+        figures = {name: _figures(own, split.y[:, k]) for name, split in data.splits()}
+        if k:
+            screen.say()
+        _print_figures(data, figures, f"{column}:", screen)
+        for name, of in figures.items():
+            found[name][column] = of
+    return found
+
+
+def _print_figures(data: Data, figures: dict[str, dict[str, float]], title: str, screen: Screen) -> None:
+    header = ["split", "rows", *next(iter(figures.values()))]
+    if len(header) > 8:  # many classes: a row each
+        body = [[key, *(of[key] for of in figures.values())] for key in header[2:]]
+        screen.table(["", *figures], [["rows", *(len(data[name]) for name in figures)], *body], title)
+    else:
+        cells = [[name, len(data[name]), *map(figure, of.values())] for name, of in figures.items()]
+        screen.table(header, cells, title)
+
+
+def _figures(target: Target, y: Tensor) -> dict[str, float]:
     """How often each class occurs, or where the numbers lie."""
-    if data.target.discrete:
-        classes = data.target.classes or ("0", "1")
-        return {name: int((split.y == code).sum()) for code, name in enumerate(classes)}
-    y = split.y.double()
+    if target.discrete:
+        classes = target.classes or ("0", "1")
+        return {name: int((y == code).sum()) for code, name in enumerate(classes)}
+    y = y.double()
     spread = float(y.std(unbiased=False))
     return {"least": float(y.min()), "mean": float(y.mean()), "most": float(y.max()), "deviation": spread}
 

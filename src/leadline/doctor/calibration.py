@@ -37,6 +37,11 @@ COVERAGE_GAP = 0.05
 # Standard errors: one false alarm in 30,000 honest models.
 SIGMAS = 4.0
 MOST_ROWS = 20_000
+#: of families whose mean says how wide they are: nothing to learn, and another family
+WIDER = {
+    "Poisson": "Use the likelihood NegativeBinomial, which learns how far counts stray; Poisson's variance is its mean",
+    "Exponential": "Use the likelihood Gamma, which learns its deviation; Exponential's is its mean",
+}
 _MEASURED = ("real", "positive", "proportion", "count", "angle")
 
 
@@ -125,6 +130,8 @@ def _coverage(name: str, likelihood: Likelihood, prediction: Prediction, y: Tens
     do = (
         "Let the variance be learned (variance='learned', or 'input' where it changes with x)"
         if fixed
+        else WIDER[type(likelihood).__name__]
+        if coverage < LEVEL and type(likelihood).__name__ in WIDER
         else "Stop early or regularise: the variance was learned on rows that the model knows too well"
         if coverage < LEVEL
         else "Let the variance depend on x (variance='input'), or train longer"

@@ -56,6 +56,12 @@ def whole_quantile(below: Callable[[Tensor], Tensor], mean: Tensor, std: Tensor,
     return high
 
 
+def at_most(below: Callable[[Tensor], Tensor], y: Tensor) -> Tensor:
+    """P(Y <= y) for any y: that of the whole number below it, and 0 below 0."""
+    k = y.double().floor()
+    return torch.where(k < 0, 0.0, below(k.clamp(min=0)))
+
+
 def count_measures(rate: Tensor, y: Tensor, nll: Tensor) -> dict[str, Tensor]:
     """nll and the errors of the mean."""
     error = y.to(rate.dtype) - rate

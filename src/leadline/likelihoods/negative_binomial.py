@@ -22,6 +22,7 @@ from torch.distributions import NegativeBinomial as NegativeBinomialDistribution
 
 from leadline.data.target import Target
 from leadline.likelihoods.counts import (
+    at_most,
     check_counts,
     count_measures,
     count_summary,
@@ -104,6 +105,7 @@ class NegativeBinomialPrediction(Prediction):
     """A mean and a dispersion for each row."""
 
     distribution: NegativeBinomialDistribution
+    whole = True
 
     @property
     def mode(self) -> Tensor:
@@ -116,8 +118,15 @@ class NegativeBinomialPrediction(Prediction):
         r, logits = self.distribution.total_count.double(), self.distribution.logits.double()
         mean = r * logits.exp()
         std = (mean + mean.square() / r).sqrt()
-        k = whole_quantile(lambda k: beta_below(r, k + 1, -logits), mean, std, q)
+        k = whole_quantile(self._below, mean, std, q)
         return k.to(self.distribution.logits.dtype)
+
+    def cdf(self, y: Any) -> Tensor:
+        return at_most(self._below, self._as_y(y)).to(self.distribution.logits.dtype)
+
+    def _below(self, k: Tensor) -> Tensor:
+        """P(Y <= k)."""
+        return beta_below(self.distribution.total_count.double(), k + 1, -self.distribution.logits.double())
 
     def log_prob(self, y: Any) -> Tensor:
         r, logits = self.distribution.total_count, self.distribution.logits

@@ -18,6 +18,7 @@ from torch.distributions import Poisson as PoissonDistribution
 
 from leadline.data.target import Target
 from leadline.likelihoods.counts import (
+    at_most,
     check_counts,
     count_measures,
     count_summary,
@@ -77,6 +78,7 @@ class PoissonPrediction(Prediction):
     """A rate for each row."""
 
     distribution: PoissonDistribution
+    whole = True
 
     @property
     def mode(self) -> Tensor:
@@ -85,9 +87,15 @@ class PoissonPrediction(Prediction):
     def quantile(self, q: float) -> Tensor:
         check_probability("q", q)
         rate = self.distribution.rate.double()
-        # P(Y <= k) is the upper part of the gamma integral of order k + 1
-        k = whole_quantile(lambda k: torch.special.gammaincc(k + 1, rate), rate, rate.sqrt(), q)
+        k = whole_quantile(self._below, rate, rate.sqrt(), q)
         return k.to(self.distribution.rate.dtype)
+
+    def cdf(self, y: Any) -> Tensor:
+        return at_most(self._below, self._as_y(y)).to(self.distribution.rate.dtype)
+
+    def _below(self, k: Tensor) -> Tensor:
+        """P(Y <= k), the upper part of the gamma integral of order k + 1."""
+        return torch.special.gammaincc(k + 1, self.distribution.rate.double())
 
     def log_prob(self, y: Any) -> Tensor:
         return self.distribution.log_prob(self._as_y(y).to(self.mode.dtype))

@@ -25,6 +25,8 @@ class Prediction(ABC):
 
     #: whether y is an angle: the same in every turn
     circular: bool = False
+    #: whether y is a whole number: probability lies on points
+    whole: bool = False
 
     def __init__(self, distribution: Distribution):
         self.distribution = distribution

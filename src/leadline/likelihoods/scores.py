@@ -5,6 +5,7 @@
     interval score  high - low + 2/(1 - level) · (how far y lies outside)                                 (3)
     pinball         τ (y - q)  or, where y < q,  (1 - τ) (q - y),   q the τ-quantile                      (4)
     PIT             P(Y <= y): uniform over 0 … 1 where the distributions are right                       (5)
+                    of counts P(Y < y) + v P(Y = y), v drawn from 0 … 1: uniform too
     CRPS            see crps.py                                                                           (6)
 
 (3), (4) and (6) are proper: no one scores better than the true distribution. (1) alone is not, a wide interval covers
@@ -73,16 +74,23 @@ def pinball(prediction: Prediction, y: Any, q: float) -> Tensor:
 
 @torch.no_grad()
 def pit(prediction: Prediction, y: Any) -> Tensor:
-    """Eq. 5 of each value of y.
+    """Eq. 5 of each value of y; the same draws at every call.
 
     Families whose distribution function is not at hand are sampled 1,000 times; equal draws, as counts have them, are
     put below or above y at random.
     """
+    if prediction.whole:
+        y = prediction._as_y(y)
+        low, high = prediction.cdf(y - 1), prediction.cdf(y)
+        return low + _uniform(y).to(high.dtype) * (high - low)
     try:
         return prediction.cdf(y)
     except NotImplementedError:  # torch's answer where a distribution has no cdf
         y = prediction.near(y, torch.zeros_like(prediction.mode))
         draws = prediction.sample(_DRAWS, seed=0)
         below, equal = (draws < y).double().sum(0), (draws == y).double().sum(0)
-        u = torch.rand(y.shape, dtype=torch.float64, generator=torch.Generator().manual_seed(0)).to(y.device)
-        return (below + u * (equal + 1)) / (_DRAWS + 1)
+        return (below + _uniform(y) * (equal + 1)) / (_DRAWS + 1)
+
+
+def _uniform(y: Tensor) -> Tensor:
+    return torch.rand(y.shape, dtype=torch.float64, generator=torch.Generator().manual_seed(0)).to(y.device)

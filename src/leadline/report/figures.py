@@ -246,7 +246,9 @@ def coverage_curve(observed: np.ndarray, rows: int, names: Sequence[str], colour
     ax.set(xlim=(0, 1), ylim=(-0.01, 1.01))
     _percent_axis(ax.xaxis)
     _percent_axis(ax.yaxis)
-    _title(ax, "Do the intervals hold what they promise?", x="stated level of the interval (%)", y="rows inside it (%)")
+    of = f" of {shorten(names[0], 22)}" if observed.shape[1] == 1 else ""
+    stated = f"stated level of the interval{of} (%)"
+    _title(ax, "Do the intervals hold what they promise?", x=stated, y="rows inside it (%)")
     return figure
 
 

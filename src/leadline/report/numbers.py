@@ -15,6 +15,7 @@ from torch import Tensor
 
 from leadline.errors import UserError
 from leadline.likelihoods.prediction import Prediction
+from leadline.likelihoods.scores import pit
 from leadline.report.facts import Facts
 
 LEVELS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95)
@@ -162,7 +163,14 @@ def wilson(part: np.ndarray, rows: np.ndarray, z: float = 1.96) -> tuple[np.ndar
 
 
 def coverage(answers: Answers) -> np.ndarray | None:
-    """How often y lies in the interval of each of LEVELS, (levels, K); None where there are no intervals."""
+    """How often y lies in the interval of each of LEVELS, (levels, K); None where there are no intervals.
+
+    Whole-number ends hold more than they state by construction. Counts are judged without ends: y counts as inside
+    where u, its randomised probability integral transform, has |u - ½| <= level/2.
+    """
+    if answers.prediction.whole:
+        u = array(pit(answers.prediction, torch.from_numpy(answers.y)))
+        return np.array([[(np.abs(u - 0.5) <= level / 2).mean()] for level in LEVELS])
     y = answers.y.reshape(len(answers.y), -1)
     observed = []
     for level in LEVELS:

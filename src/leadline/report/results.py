@@ -136,7 +136,7 @@ def _real(facts: Facts, split: str, answers: Answers, mean: np.ndarray, draw: Dr
         curve = draw(
             "coverage", figures.coverage_curve(observed[:, few], len(y), names, colour),
             "An interval of 90 % should hold the truth in 90 of 100 rows. Below the dashed line intervals are too "
-            "narrow, above it too wide; inside the band the difference may be chance.",
+            f"narrow, above it too wide; inside the band the difference may be chance.{_counts_note(answers)}",
         )  # fmt: skip
         cards.append(f'<div class="card">{curve}</div>')
     if total > 1:
@@ -159,6 +159,15 @@ def _real(facts: Facts, split: str, answers: Answers, mean: np.ndarray, draw: Dr
         rows = [row[:3] for row in rows]
     cards.append(_worst(facts, split, answers, index, heads, rows))
     return f'<div class="grid">{"".join(cards)}</div>'
+
+
+def _counts_note(answers: Answers) -> str:
+    if not answers.prediction.whole:
+        return ""
+    return (
+        " Whole-number ends hold more than they state, so counts are judged without them: by P(Y < y), and as much of "
+        "P(Y = y) as chance adds (the randomised probability integral transform)."
+    )
 
 
 def _anything(facts: Facts, split: str, answers: Answers, draw: Draw) -> str:
