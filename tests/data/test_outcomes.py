@@ -155,8 +155,13 @@ def test_words_are_ordered_as_told():
     data = ll.data.table(frame(), target="size", order=["low", "medium", "high"], drop=["rain"])
     assert str(data.target) == "size: low < medium < high" and data.target.kind == "ordered"
     assert data.train.y.tolist() == [["low", "medium", "high"].index(COLUMNS["size"][row]) for row in data.train.rows]
-    alphabet = ll.data.table(frame(), target="size", kind="ordered", drop=["rain"])
-    assert alphabet.target.classes == ("high", "low", "medium")
+    with pytest.raises(DataError, match="size must be told its order.*Got the words high, low, medium. Pass order="):
+        ll.data.table(frame(), target="size", kind="ordered")
+    sizes = np.array(["10 much", "9 some"])[np.arange(N) % 2]
+    numbered = ll.data.table(frame(size=sizes), target="size", kind="ordered")
+    assert numbered.target.classes == ("9 some", "10 much")
+    arrays = ll.data.arrays(COLUMNS["x"], COLUMNS["size"], order=["low", "medium", "high"])
+    assert arrays.target.classes == ("low", "medium", "high") and arrays.target.kind == "ordered"
 
 
 @pytest.mark.parametrize(
@@ -170,6 +175,36 @@ def test_words_are_ordered_as_told():
 def test_an_order_names_every_class_once(order, message):
     with pytest.raises(DataError, match=f"order must name every class of size once, from low to high.*{message}"):
         ll.data.table(frame(), target="size", order=order)
+
+
+# ── patterns ──
+
+
+def test_patterns_of_your_own():
+    own = np.where(RNG.random((5, 20)) < 0.5, -1, 1)
+    data = ll.data.memories(own, corrupted=0.2)
+    assert data.train.x.tolist() == own.tolist() and ((data.val.x != data.val.y).sum(1) == 4).all()
+    run = ll.fit(ll.models.Hopfield(20), data, rule=ll.optim.Hebb(), epochs=1, progress=False)
+    assert run.evaluate("train")["recalled"] == 1
+    both = ll.data.arrays(own, own, kind="signs", val=0, test=0)
+    assert both.target.kind == "signs" and both.train.x.tolist() == both.train.y.tolist()
+    bits = pd.DataFrame({"x": np.arange(6.0)} | {f"b{k}": np.where(np.arange(6) % (k + 2), 1, -1) for k in range(3)})
+    table = ll.data.table(bits, target=["b0", "b1", "b2"], kind="signs", val=0, test=0)
+    assert table.target.kind == "signs" and table.target.dim == 3 and table.train.y.shape == (6, 3)
+
+
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        (np.array([[0, 1], [1, 1]]), "Got 0 and 1. Pass 2 "),
+        (np.array([[1.0, 0.5]]), "Got 0.5 in row 0"),
+        (np.ones(4), "one pattern a row"),
+        ([["a", "b"]], "must hold -1 and"),
+    ],
+)
+def test_what_is_no_pattern_is_told(rows, message):
+    with pytest.raises(UserError, match=message):
+        ll.data.memories(rows)
 
 
 # ── rankings ──

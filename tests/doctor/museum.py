@@ -235,6 +235,13 @@ def the_wrong_column_as_target():
     return checked(net(4, 1), changed(data, y=torch.full((len(data.train),), 3.0)))
 
 
+@broken("target-resolution")
+def seconds_since_1970_as_the_target():
+    data = line()
+    target = Target.real(data.train.y.double() + 1.7e9)
+    return checked(net(4, 1), changed(data, y=data.train.y + 1.7e9).with_(target=target))
+
+
 # --- broken before the first step: the inputs
 
 

@@ -7,9 +7,10 @@ with its name behind it, as in `predicted_speed`, or its number where it has no 
 numbers, and hold it at least that often. For an angle `predicted` is the mean direction, and `low` and `high` end the
 arc around it: beyond ±π they have passed the seam. For a Mixture `predicted` is the highest mode, and `modes` holds all
 of them. For Quantile `q(<level>)` is each quantile that was trained, and `low` and `high` are there if they lie within
-those. For a ranking there is one for each place, and together they are the likeliest order. Where the file has such a
-column already, the new one gets a `_` behind its name. Rows are read as those of training were; decimal commas and
-separators are found out.
+those. A loss without probabilities, such as Margin, has `predicted` alone. For patterns `predicted_1` … are the bits.
+For a ranking there is one for each place, and together they are the likeliest order. Where the file has such a column
+already, the new one gets a `_` behind its name. Rows are read as those of training were; decimal commas and separators
+are found out.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from leadline.cli.screen import Screen
 from leadline.cli.words import need_run
 from leadline.data.account import counted
 from leadline.errors import DataError, UserError
+from leadline.likelihoods.margin import PointPrediction
 
 USUAL = 0.9  # probability of the interval, where none is asked for
 USAGE = "leadline predict RUN INPUT [--output FILE] [--interval 0.9]"
@@ -85,6 +87,8 @@ def columns_of(trained: Any, table: Any, level: float | None) -> dict[str, list[
     prediction = trained.predict(x.reshape(len(x), *trained.shape))
     if target.discrete:
         return class_columns(prediction, target, level)
+    if target.kind == "signs":
+        return {f"predicted_{k + 1}": _cells(bit) for k, bit in enumerate(prediction.mode.T)}
     ends = target.names if target.columns else tuple(str(k + 1) for k in range(target.dim))
     if target.kind == "ranking":
         places = prediction.mode.T
@@ -104,12 +108,14 @@ def columns_of(trained: Any, table: Any, level: float | None) -> dict[str, list[
 def class_columns(prediction: Any, target: Any, level: float | None) -> dict[str, list[str]]:
     """The likeliest class, the chances of each and, where classes have an order, the ends of the interval."""
     classes = target.classes or ("0", "1")
+    columns = {"predicted": [classes[int(code)] for code in prediction.mode]}
+    if isinstance(prediction, PointPrediction):  # it has no probabilities
+        return columns
     chances = prediction.mean.double()
     if chances.dim() == 1:
         import torch
 
         chances = torch.stack([1 - chances, chances], 1)
-    columns = {"predicted": [classes[int(code)] for code in prediction.mode]}
     if target.kind == "ordered":
         try:
             low, high = prediction.interval(level or USUAL)
@@ -126,6 +132,8 @@ def number_columns(prediction: Any, level: float | None, ends: Sequence[str] = (
         level: of the interval, if the user asked for one.
         ends: how the names of several outputs end.
     """
+    if isinstance(prediction, PointPrediction):
+        return {"predicted": _cells(prediction.mode)}
     modes = getattr(prediction, "modes", None)
     columns: dict[str, list[str]] = {}
     if modes is not None:

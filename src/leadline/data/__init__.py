@@ -32,7 +32,7 @@ from leadline.data.inputs import Identity, Inputs, Rescale, Standardize
 from leadline.data.labels import binary_1d, three_classes_1d, two_gaussians
 from leadline.data.measurements import car_prices, height_weight, pedestrians, repayment, wind_direction, wind_speed
 from leadline.data.mnist1d import mnist1d
-from leadline.data.patterns import patterns
+from leadline.data.patterns import memories, patterns
 from leadline.data.plane import blobs, checkerboard, circles, imbalanced, moons, separable, spirals, xor
 from leadline.data.table import ENDINGS, table
 from leadline.data.target import Target
@@ -145,6 +145,7 @@ __all__ = [
     "inputs_from",
     "is_path",
     "load",
+    "memories",
     "source",
     "table",
     *SOURCES,

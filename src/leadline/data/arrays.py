@@ -24,6 +24,7 @@ from leadline.data.frame import Plan, data_of
 from leadline.data.inputs import Identity, Inputs, Rescale, Standardize
 from leadline.data.outcome import read_known, read_outcome, with_figures
 from leadline.data.outcomes import kinds_of, known_of, settle, strata
+from leadline.data.patterns import check_signs
 from leadline.data.raw import words_of
 from leadline.data.splits import split_indices
 from leadline.data.target import Target
@@ -37,6 +38,7 @@ def arrays(
     y: Any,
     *,
     kind: str | Sequence[str] | None = None,
+    order: Sequence[str] = (),
     names: Sequence[str] = (),
     val: float = 0.15,
     test: float = 0.2,
@@ -56,8 +58,9 @@ def arrays(
         y: (n,) numbers or labels: text, truth values, few whole numbers, and -1 and +1 are classes, other
             floating-point numbers are real; (n, k) with k > 1 is k real outputs.
         kind: what y is, instead of that rule: real, positive, count, angle, proportion, binary, classes, ordered, or
-            ranking, of which y is (n, items), each row the items from the best on. For (n, k) one word for all
-            columns, or one each.
+            ranking, of which y is (n, items), each row the items from the best on; or signs, patterns of -1 and +1,
+            with x as it is. For (n, k) one word for all columns, or one each.
+        order: the classes of an ordered y from low to high, where they are words.
         names: names of the columns of x.
         val, test: fractions of the rows, drawn at random with `split_seed`; classes are spread evenly.
         scale: to mean 0 and deviation 1, by column; x of more than two axes by one figure for all.
@@ -80,13 +83,13 @@ def arrays(
                 do=f"Pass an array, a tensor, a list or a data frame{named}",
             )
     if _is_frame(x):
-        return _of_frame(x, y, columns, kind, val, test, split_seed, name, test_data)
+        return _of_frame(x, y, columns, kind, order, val, test, split_seed, name, test_data)
     values = _numbers(x, "x")
     _check_finite(values, names)
-    labels, exact, target = _outcome(y, kind, len(values))
+    labels, exact, target = _outcome(y, kind, order, len(values))
     by = _split_by(columns, len(values), strata(labels, target))
     part = split_indices(len(values), val=val, test=0.0 if test_data is not None else test, seed=split_seed, **by)
-    inputs = _inputs(values[part[0]], tuple(names), scale)
+    inputs = _inputs(values[part[0]], tuple(names), scale and target.kind != "signs")
     if not isinstance(inputs, TableInputs):
         values = values.float()
     target = with_figures(target, exact[part[0]])
@@ -109,6 +112,7 @@ def _of_frame(
     y: Any,
     columns: dict[str, Any],
     kind: str | Sequence[str] | None,
+    order: Sequence[str],
     val: float,
     test: float,
     split_seed: int,
@@ -129,7 +133,7 @@ def _of_frame(
         if values is not None:
             roles[{"groups": "group"}.get(role, role)] = column = _free(role, table)
             table = _joined(table, {column: values}, name)
-    plan = Plan(labels, kinds, val=val, test=test, split_seed=split_seed, **roles)
+    plan = Plan(labels, kinds, order=order, val=val, test=test, split_seed=split_seed, **roles)
     other = None
     if test_data is not None:
         held_out = _columns_of(test_data[1])
@@ -237,7 +241,9 @@ def _plain_array(values: Any, keep_words: bool = False) -> Any:
     return np.asarray(values)
 
 
-def _outcome(y: Any, kind: str | Sequence[str] | None, count: int) -> tuple[Tensor, Tensor, Target]:
+def _outcome(
+    y: Any, kind: str | Sequence[str] | None, order: Sequence[str], count: int
+) -> tuple[Tensor, Tensor, Target]:
     """y as the engine takes it, y before rounding, and what it is."""
     values = _plain_array(y)
     if values.ndim == 1 and len(values) != count:
@@ -247,7 +253,7 @@ def _outcome(y: Any, kind: str | Sequence[str] | None, count: int) -> tuple[Tens
         )  # fmt: skip
     if values.ndim != 1:
         _check_outputs(values.shape, count)
-        if kind is None or (isinstance(kind, str) and kind in ("real", "ranking")):
+        if kind is None or (isinstance(kind, str) and kind in ("real", "ranking", "signs")):
             return _outputs(values, kind)
     columns = {"y": values} if values.ndim == 1 else {f"y_{k + 1}": column for k, column in enumerate(values.T)}
     outcomes = []
@@ -260,8 +266,8 @@ def _outcome(y: Any, kind: str | Sequence[str] | None, count: int) -> tuple[Tens
                 got=f"{cells[gap[0]]} in row {gap[0]} ({counted(len(gap), 'such row')})",
                 do="Take these rows out of x and y",
             )
-    kinds = kinds_of(_kind_of_floats(values) if kind is None else kind, len(outcomes))
-    return settle(outcomes, np.arange(count), kinds, lambda row: f"row {row}")
+    kinds = kinds_of(_kind_of_floats(values) if kind is None and not order else kind, len(outcomes))
+    return settle(outcomes, np.arange(count), kinds, lambda row: f"row {row}", order)
 
 
 def _kind_of_floats(values: np.ndarray) -> str | None:
@@ -287,6 +293,9 @@ def _outputs(values: np.ndarray, kind: str | None) -> tuple[Tensor, Tensor, Targ
     shape = values.shape
     if kind == "ranking":
         return _ranking(values)
+    if kind == "signs":
+        bits = torch.from_numpy(check_signs("y", values))
+        return bits, bits, Target("signs", dim=shape[1])
     if values.dtype.kind not in "fiub":
         raise DataError(
             "y of two axes must hold real numbers, or come with a kind for each column",

@@ -11,6 +11,7 @@ Naming a kind overrides the rule: counts and angles are taken for such only when
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -27,6 +28,7 @@ from leadline.data.words import natural
 from leadline.errors import DataError
 from leadline.names import suggest
 
+_NUMBER = re.compile(r"[-+]?\d+(\.\d+)?")
 MOST_CLASSES = 20  # as which numbers are taken without being told
 
 #: what the numbers of a kind must be
@@ -118,6 +120,14 @@ class Outcome:
             )
         if order:
             names = _in_order(self.name, names, order)
+        elif kind == "ordered" and all(_numbers_of(names)):
+            names = [name for _, name in sorted(zip(_numbers_of(names), names, strict=True))]
+        elif kind == "ordered":
+            raise DataError(
+                f"{self.name} must be told its order, from low to high",
+                got=f"the words {', '.join(names[:6])}{', …' if names[6:] else ''}",
+                do=f"Pass order={names[:20]!r}, in the right order",
+            )
         if len(names) < 2:
             raise _one_value(self.name, repr(names[0]), len(rows))
         if kind == "binary" and len(names) > 2:
@@ -172,7 +182,7 @@ def read_known(cells: Cells, target: Target, at: Callable[[int], str], comma: bo
 
 def with_figures(target: Target, y: Tensor | np.ndarray) -> Target:
     """The target measured in the mean and deviation of `y`, the training rows'; classes stay as they are."""
-    if target.discrete or target.kind == "ranking":
+    if target.discrete or target.kind in ("ranking", "signs"):
         return target
     if target.columns:
         return Target.of(*(with_figures(column, y[:, k]) for k, column in enumerate(target.columns)))
@@ -192,6 +202,15 @@ def looks_like_classes(values: np.ndarray) -> bool:
         return False
     counted = distinct[0] in (0, 1) and distinct[-1] - distinct[0] == count - 1
     return count <= 2 or (counted and len(values) >= 2 * count) or len(values) >= 20 * count
+
+
+def _numbers_of(names: list[str]) -> list[tuple[float, ...]]:
+    """The number that each class is or begins with, which gives it an order; empty where there is none.
+
+    >>> _numbers_of(["10 much", "-2.5", "poor"])
+    [(10.0,), (-2.5,), ()]
+    """
+    return [(float(found[0]),) if (found := _NUMBER.match(name)) else () for name in names]
 
 
 def _in_order(column: str, names: list[str], order: Sequence[str]) -> list[str]:

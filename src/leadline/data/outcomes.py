@@ -20,6 +20,7 @@ from leadline.data.account import counted
 from leadline.data.cells import Table
 from leadline.data.columns import named
 from leadline.data.outcome import Outcome, read_known
+from leadline.data.patterns import check_signs
 from leadline.data.target import Target
 from leadline.data.words import natural
 from leadline.errors import DataError, UserError
@@ -55,6 +56,9 @@ def settle(
     if "ranking" in kinds:
         y, target = _ranking(outcomes, rows, kinds, at)
         return y, y, target
+    if "signs" in kinds:
+        y, target = _signs(outcomes, rows, kinds)
+        return y, y, target
     if order:
         kinds = _ordered(outcomes, kinds)
     parts = [outcome.settle(rows, kind, at, order) for outcome, kind in zip(outcomes, kinds, strict=True)]
@@ -69,7 +73,7 @@ def strata(y: Tensor, target: Target) -> Tensor | None:
     """The classes that every split should have its part of: of several columns, those of the first that has classes."""
     if target.discrete:
         return y
-    if target.kind == "ranking":
+    if target.kind in ("ranking", "signs"):
         return None
     return next((y[:, k].long() for k, column in enumerate(target.columns) if column.discrete), None)
 
@@ -101,6 +105,20 @@ def known_of(table: Table, target: Target, comma: bool) -> Tensor:
         _check_places(y, target, np.arange(len(y)), table.at)
         return y
     return torch.stack([y.float() for y in parts], 1)
+
+
+def _signs(outcomes: Sequence[Outcome], rows: np.ndarray, kinds: Sequence[str | None]) -> tuple[Tensor, Target]:
+    names = ", ".join(outcome.name for outcome in outcomes)
+    if set(kinds) != {"signs"} or any(outcome.values is None for outcome in outcomes):
+        raise DataError(
+            "a pattern must have a column of -1 and +1 for each bit, and nothing beside them",
+            got=f"{names}, kind {', '.join(map(str, kinds))}",
+            do='Pass kind="signs" for all, or predict the other columns by themselves',
+        )
+    bits = np.stack([np.asarray(outcome.values)[rows] for outcome in outcomes], 1)
+    y = torch.from_numpy(check_signs("a pattern", bits))
+    columns = tuple(Target("signs", outcome.name) for outcome in outcomes)
+    return y, Target("signs", names, dim=len(outcomes), columns=columns)
 
 
 def _ordered(outcomes: Sequence[Outcome], kinds: Sequence[str | None]) -> tuple[str | None, ...]:

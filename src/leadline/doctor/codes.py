@@ -11,6 +11,7 @@ CODES: dict[str, str] = {
     "bad-weight": "an example's weight is negative or not finite",
     "one-class": "all training rows belong to one class",
     "constant-target": "the target never changes in the training split",
+    "target-resolution": "the target varies by less than single precision can tell",
     "class-missing": "a class is tested that was never trained",
     "class-imbalance": "some classes are much rarer than others",
     # before the first step: x

@@ -7,6 +7,7 @@ from torch import Tensor
 
 from leadline.data.account import counted
 from leadline.data.data import Data, Split
+from leadline.data.target import SEVERAL
 from leadline.doctor.finding import Finding
 from leadline.doctor.words import percent, some
 from leadline.errors import ShapeError, UserError
@@ -15,6 +16,9 @@ from leadline.likelihoods.likelihood import Likelihood
 
 # At 20 rows of one class for each of another, always saying the common one scores 95 %: accuracy alone misleads.
 IMBALANCE = 20
+# Of the deviation: rounding of one part in a hundred is seen in the third digit of an error, one in ten spoils it.
+BLURRED, LOST = 0.01, 0.1
+EPSILON = 2.0**-23
 
 
 def check_targets(data: Data, likelihood: Likelihood) -> list[Finding]:
@@ -25,7 +29,7 @@ def check_targets(data: Data, likelihood: Likelihood) -> list[Finding]:
         findings += _values(name, split, likelihood)
     if any(finding.severity == "error" for finding in findings):
         return findings
-    return _classes(data) if data.target.discrete else _constant(data)
+    return _classes(data) if data.target.discrete else _resolution(data) or _constant(data)
 
 
 def _values(name: str, split: Split, likelihood: Likelihood) -> list[Finding]:
@@ -56,6 +60,34 @@ def _outside(y: Tensor, likelihood: Likelihood) -> Tensor | None:
     if num_classes is None or y.dim() != 1:
         return None
     return ((y < 0) | (y >= num_classes)).nonzero().flatten()
+
+
+def _resolution(data: Data) -> list[Finding]:
+    """Whether float32, in which targets are kept, can tell the values of y apart."""
+    target = data.target
+    if target.kind not in ("real", "positive", SEVERAL):
+        return []
+    findings = []
+    for name, shift, scale in zip(target.names, target.shift, target.scale, strict=True):
+        step = abs(shift) * EPSILON
+        if step <= BLURRED * scale:
+            continue
+        severity = "error" if step > LOST * scale else "warning"
+        findings.append(
+            Finding(
+                "target-resolution",
+                severity,
+                f"{name} must vary by more than single precision can tell",
+                "train split",
+                f"values near {shift:.6g} with a deviation of {scale:.3g}, kept in steps of {step:.2g}",
+                f"Predict its distance from a round number: {name} - {_round(shift):g}",
+            )
+        )
+    return findings
+
+
+def _round(value: float) -> float:
+    return float(f"{value:.2g}")
 
 
 def _weights(name: str, split: Split) -> list[Finding]:

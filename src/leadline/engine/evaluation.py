@@ -96,8 +96,10 @@ def _spans(
         return {}
     if not bool(covariance.isfinite().all()):
         return dict.fromkeys(likelihood.summary(mean), (math.nan, math.nan))
-    values, vectors = torch.linalg.eigh(covariance)
-    root = vectors * values.clamp(min=0).sqrt()
+    unit = covariance.diagonal().clamp(min=0).sqrt()  # of each mean, or one in large units would drown the others
+    unit = torch.where(unit > 0, unit, 1.0)
+    values, vectors = torch.linalg.eigh(covariance / unit / unit[:, None])
+    root = unit[:, None] * vectors * values.clamp(min=0).sqrt()
     draws = torch.randn(_DRAWS, len(mean), dtype=torch.float64, generator=torch.Generator().manual_seed(0)) @ root.T
     found: dict[str, list[float]] = {}
     for draw in (draws + torch.tensor(list(mean.values()), dtype=torch.float64)).tolist():

@@ -86,7 +86,7 @@ def likelihood_for(target: Target, name: str | None = None, **options: Any) -> L
     """The likelihood of a target: its default family, or the one called `name`.
 
     >>> likelihood_for(Target("binary"))
-    Bernoulli()
+    Bernoulli(label_smoothing=0.1)
     """
     family = lookup(name or DEFAULTS.get(target.kind, "Normal"), LIKELIHOODS, "likelihood")
     if name and target.kind not in family.kinds:

@@ -7,6 +7,7 @@ Head and loss cannot disagree because there is no way to name one without the ot
 
 from __future__ import annotations
 
+import inspect
 from abc import ABC, abstractmethod
 from typing import Any
 
@@ -76,6 +77,12 @@ class Likelihood(nn.Module, ABC, Configured):
     @abstractmethod
     def check(self, y: Tensor) -> None:
         """Raise a ShapeError or DataError when y is not of this family's kind."""
+
+    def extra_repr(self) -> str:
+        """What was chosen, where it is not the default; the unit of y is left out."""
+        usual = inspect.signature(type(self)).parameters
+        own = {name: getattr(self, name) for name in usual if name not in ("shift", "scale", "names", "options")}
+        return ", ".join(f"{name}={value!r}" for name, value in own.items() if value != usual[name].default)
 
     def check_output(self, output: Tensor, y: Tensor) -> None:
         """Raise a ShapeError when a model's output does not fit."""
