@@ -12,6 +12,8 @@ from leadline.flags import RESERVED, shell_words
 from leadline.likelihoods import LIKELIHOODS, likelihood_for
 from leadline.likelihoods import choices as likelihood_choices
 from leadline.models import MODELS, choices
+from leadline.optim import OBJECTS, RULES, own_rule
+from leadline.optim import choices as rule_choices
 from leadline.settings import Settings
 
 #: settings that the run resolved by measuring: pinned, so that a repetition decides alike
@@ -19,8 +21,10 @@ _PINNED = ("threads", "compile", "precision")
 
 
 def changed_settings(config: dict[str, Any]) -> dict[str, Any]:
-    """The settings that differ from the defaults, and those that were measured."""
+    """The settings that differ from the defaults, those that were measured, and an optimizer named against a rule."""
     defaults = Settings().config
+    if _by_gradient_all_the_same(config):
+        defaults["optimizer"] = ""
     return {
         name: value
         for name, value in config["settings"].items()
@@ -36,15 +40,22 @@ def command(config: dict[str, Any]) -> str:
         return ""
     if not usual and not _nameable(config):
         return ""
+    rule, rule_options = _rule(config)
+    if rule_options is None:
+        return ""
     options = dict(recipe["options"])
     words = ["leadline train", shlex.quote(str(options.pop("path", recipe["source"])))]
     chosen = _chosen(model)
     options_of_families = {option for family in LIKELIHOODS.values() for option in likelihood_choices(family)}
-    taken = set(Settings().config) | set(choices(MODELS[model["name"]])) | options_of_families | RESERVED
+    options_of_rules = {option for rule_type in RULES.values() for option in rule_choices(rule_type)}
+    own = set(choices(MODELS[model["name"]]))
+    taken = set(Settings().config) | own | options_of_families | options_of_rules | RESERVED
     words += [shell_words(name, value, taken) for name, value in _unusual(recipe["source"], options).items()]
     words += [f"--model {model['name']}", *(shell_words(name, value) for name, value in chosen.items())]
     words += [f"--likelihood {family}"] if family else []
     words += [shell_words(name, value) for name, value in _unusual_family(config).items()]
+    words += [f"--rule {rule}"] if rule else []
+    words += [shell_words(name, value) for name, value in rule_options.items()]
     words += [shell_words(name, value) for name, value in changed_settings(config).items()]
     return " ".join(word for word in words if word)
 
@@ -75,6 +86,12 @@ def python(config: dict[str, Any]) -> str:
     if not usual:
         written = ", ".join(f"{name}={value!r}" for name, value in config["likelihood"]["config"].items())
         words = [f"likelihood=ll.likelihoods.{config['likelihood']['name']}({written})"]
+    rule, rule_options = _rule(config)
+    if rule and rule_options is None:
+        lines += [f"rule = …  # {rule}, built as before"]
+    if rule:
+        written = ", ".join(f"{name}={value!r}" for name, value in (rule_options or {}).items())
+        words += ["rule=rule" if rule_options is None else f"rule=ll.optim.{rule}({written})"]
     words += [f"{name}={value!r}" for name, value in given.items()]
     lines += [f"run = ll.fit({', '.join(['model', 'data', *words])})"]
     lines += ['print(run.evaluate("test"))']
@@ -87,6 +104,25 @@ def _family(config: dict[str, Any]) -> tuple[str, bool]:
     default = likelihood_for(target)
     name = "" if made["name"] == type(default).__name__ else made["name"]
     return name, likelihood_for(target, name or None).config == made["config"]
+
+
+def _rule(config: dict[str, Any]) -> tuple[str, dict[str, Any] | None]:
+    """The rule's name, empty for gradient descent, and its options off the defaults; None where they cannot be told."""
+    entry = config["rule"] if isinstance(config["rule"], dict) else {"name": config["rule"], "config": None}
+    name, made = entry["name"], entry["config"]
+    if name == "Gradient":
+        return "", {}
+    if made is None or any(made.get(option) is not None for option in OBJECTS):
+        return name, None
+    known = rule_choices(RULES[name])
+    return name, {option: made[option] for option in known if made[option] != known[option].default}
+
+
+def _by_gradient_all_the_same(config: dict[str, Any]) -> bool:
+    """Whether the model has a rule of its own, and gradient descent was asked for."""
+    model = MODELS.get(config["model"]["name"])
+    target = Target.from_config(config["data"]["target"])
+    return not _rule(config)[0] and model is not None and own_rule(model, target) is not None
 
 
 def _unusual_family(config: dict[str, Any]) -> dict[str, Any]:

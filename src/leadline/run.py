@@ -17,6 +17,7 @@ from leadline.doctor.finding import Finding
 from leadline.engine.evaluation import Evaluation, evaluate, outputs
 from leadline.errors import DataError
 from leadline.likelihoods import Likelihood, Prediction
+from leadline.optim.rule import Rule
 from leadline.settings import Settings
 
 
@@ -37,6 +38,8 @@ class Run:
         folder: where the run is kept; None for a run in memory.
         seconds: of training.
         judge: what the doctor says of the finished run, asked when `findings` is first read.
+        rule: what moved the parameters, with what it knows at the end; None for gradient descent, and for a run read
+            back whose rule is of your own.
     """
 
     model: nn.Module
@@ -53,6 +56,7 @@ class Run:
     folder: Path | None = None
     seconds: float = 0.0
     judge: Callable[[Run], list[Finding]] | None = None
+    rule: Rule | None = None
 
     @property
     def findings(self) -> list[Finding]:

@@ -32,7 +32,7 @@ from leadline.errors import DivergedError, UserError
 from leadline.layers.noise import draws_noise, keyed
 from leadline.likelihoods import Likelihood
 from leadline.models import MODELS
-from leadline.optim import Gradient, Rule
+from leadline.optim import RULES, Gradient, Rule
 from leadline.progress import progress as progress_listener
 from leadline.repeat import command, python
 from leadline.run import Run
@@ -125,7 +125,7 @@ class Session:
                 "config": self.likelihood.config,
             },
             "settings": self.settings.config,
-            "rule": type(self.gradient).__name__,
+            "rule": {"name": type(self.gradient).__name__, "config": _rule_config(self.gradient)},
             "notes": self.notes,
             "ended": "",
         }
@@ -213,6 +213,7 @@ class Session:
             state.best_epoch or None,
             self.record.folder if self.record else None,
             self.seconds,
+            rule=None if isinstance(self.gradient, Gradient) else self.gradient,
         )
 
     def _listen(self, event: Event) -> None:
@@ -274,6 +275,13 @@ def facts(run: Run, config: dict[str, Any]) -> Facts:
         seconds=run.seconds,
         account=str(data.account),
     )
+
+
+def _rule_config(rule: Rule) -> dict[str, Any] | None:
+    """What builds the rule again; gradient descent is in the settings, and None is a rule of the user's own."""
+    if isinstance(rule, Gradient):
+        return {}
+    return rule.config if isinstance(rule, Configured) and type(rule) in RULES.values() else None
 
 
 def row_numbers(data: Data, batch: Batch) -> list[int]:

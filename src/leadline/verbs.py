@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import math
+import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -21,12 +23,13 @@ from leadline.engine import checkpoint
 from leadline.engine.device import pick_device
 from leadline.engine.events import Listener
 from leadline.engine.keeper import newest, read_newest, restore
+from leadline.engine.packing import unpack
 from leadline.engine.record import Record
 from leadline.errors import RunError, UserError
-from leadline.likelihoods import LIKELIHOODS, Likelihood, likelihood_for
+from leadline.likelihoods import LIKELIHOODS, Likelihood
 from leadline.models import MODELS
 from leadline.names import lookup
-from leadline.optim import Gradient, Rule
+from leadline.optim import RULES, Gradient, Rule, check_alone, likelihood_of, own_rule, rule_from, told
 from leadline.run import Run
 from leadline.session import Session, row_numbers
 from leadline.settings import Settings
@@ -36,8 +39,8 @@ def fit(
     model: nn.Module,
     data: Data,
     *,
-    likelihood: Likelihood | str | None = None,
-    rule: Rule | None = None,
+    likelihood: Likelihood | type[Likelihood] | str | None = None,
+    rule: Rule | type[Rule] | str | None = None,
     optimizer: str | torch.optim.Optimizer | None = None,
     schedule: str | torch.optim.lr_scheduler.LRScheduler | Callable[[int], float] | None = None,
     folder: str | Path | None = None,
@@ -50,8 +53,9 @@ def fit(
     """Train `model` on `data`, in place, and return the run, with the weights of its best epoch.
 
     Args:
-        likelihood: a family, its name, or None for the one that the target picks.
-        rule: how parameters move, in place of gradient descent.
+        likelihood: a family, its class or its name, or None for the one that the target picks.
+        rule: how parameters move in place of gradient descent: a rule, its class, or a name in leadline.optim.RULES.
+            None takes the one that the model is made for, where it has one and no optimizer is named.
         optimizer: a name, or a torch optimizer over the model's parameters.
         schedule: a name, a torch scheduler of that optimizer, or a function from the step to a factor.
         folder: where to keep record, checkpoints and report; None keeps the run in memory.
@@ -72,14 +76,19 @@ def fit(
             got=f"{type(model).__name__} and {type(data).__name__}",
             do="Write ll.fit(model, data), with data from ll.data.arrays(x, y), ll.data.table(…) or a named source",
         )
-    if likelihood is None or isinstance(likelihood, str):
-        likelihood = likelihood_for(data.target, likelihood)
     given = dict(settings)
     for name, value in (("optimizer", optimizer), ("schedule", schedule)):
         if value is not None:
             given[name] = value if isinstance(value, str) else "given"
             _check_object(name, value)
     asked = Settings.make(**given)
+    made_for = own_rule(model, data.target) if rule is None and optimizer is None else None
+    wish = made_for if rule is None else rule
+    mover = None if wish is None else rule_from(wish)
+    by = None if mover is None else type(mover).__name__
+    if by is not None:
+        check_alone(by, given, type(model).__name__ if made_for else "")
+    likelihood = likelihood_of(model, data.target, by, likelihood)
     if folder is not None:
         Record.check_free(folder)
     if findings is None:
@@ -90,12 +99,14 @@ def fit(
         data,
         likelihood,
         asked,
-        rule,
+        mover,
         optimizer if isinstance(optimizer, torch.optim.Optimizer) else None,
         schedule if schedule is not None and not isinstance(schedule, str) else None,
     )
     if folder is not None:
         session.keep(Record.create(folder, session.config()))
+    if made_for and progress not in (False, "off"):
+        print(told(model, made_for, likelihood, "optimizer='adamw'"), file=sys.stderr)
     return session.train(list(findings), progress, with_report, listeners)
 
 
@@ -114,8 +125,8 @@ def resume(
 ) -> Run:
     """Go on with an unfinished run: the end is bit for bit that of the uninterrupted one.
 
-    Whatever the run's record can name is rebuilt from it; a model, data, rule, optimizer or schedule that were given as
-    objects are to be given again.
+    Whatever the run's record can name is rebuilt from it, a rule of `leadline.optim.RULES` too; a model, data, rule,
+    optimizer or schedule of your own are to be given again.
     """
     record = Record.open(folder)
     session = _reopen(record, model, data, likelihood, rule, optimizer, schedule)
@@ -133,6 +144,7 @@ def load(folder: str | Path, *, model: nn.Module | None = None, data: Data | Non
     config = record.config
     model, likelihood = _rebuilt(config, model)
     tensors, plain = read_newest(record)
+    rule = _remembered(record, model, likelihood, tensors, plain)
     for owner, module in (("model", model), ("likelihood", likelihood)):
         checkpoint.restore(module, checkpoint.of(owner, tensors.get("best", tensors["weights"])), owner)
     if data is not None:
@@ -159,12 +171,13 @@ def load(folder: str | Path, *, model: nn.Module | None = None, data: Data | Non
         plain["best_epoch"] or None,
         record.folder,
         sum(line["seconds"] for line in record.lines("timing.jsonl")),
+        rule=rule,
     )
 
 
 @dataclass(frozen=True, eq=False)
 class Replay:
-    """One step of a run, computed again: which rows, which loss, which gradients."""
+    """One step of a run, computed again: which rows, which loss, which gradients; of a rule without, its changes."""
 
     step: int
     epoch: int
@@ -174,20 +187,24 @@ class Replay:
     gradients: dict[str, Tensor]
     weights: dict[str, Tensor]
     batch: Batch
+    changes: dict[str, Tensor] = field(default_factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
-        """The step as plain values: gradients by their norm, and by their size relative to the weights."""
+        """The step as plain values: gradients and changes by their norm, and by their size relative to the weights."""
         return {
             "step": self.step,
             "epoch": self.epoch,
             "rows": self.rows,
             "loss": self.loss,
             "lr": self.lr,
-            "gradients": {
-                name: {"norm": float(g.norm()), "over_weight": float(g.norm() / self.weights[name].norm().clamp(1e-12))}
-                for name, g in self.gradients.items()
-            },
+            "gradients": self._sizes(self.gradients),
+            "changes": self._sizes(self.changes),
         }
+
+    def _sizes(self, of: dict[str, Tensor]) -> dict[str, dict[str, float]]:
+        ratio = lambda g, w: float(g / w) if w else (math.inf if g else 0.0)  # noqa: E731
+        norms = {name: (g.norm(), self.weights[name].norm()) for name, g in of.items()}
+        return {name: {"norm": float(g), "over_weight": ratio(g, w)} for name, (g, w) in norms.items()}
 
 
 def replay(
@@ -197,31 +214,33 @@ def replay(
     model: nn.Module | None = None,
     data: Data | None = None,
     likelihood: Likelihood | None = None,
+    rule: Rule | None = None,
     optimizer: torch.optim.Optimizer | None = None,
     schedule: Any = None,
 ) -> Replay:
     """Compute step number `step` (from 0) of a run again, exactly, and stop before its update.
 
     Goes back to the nearest checkpoint before it and repeats the steps in between; the run's folder is only read. As
-    for `resume`, whatever was given to `fit` as an object is to be given again.
+    for `resume`, what was given to `fit` and is of your own is to be given again. A rule without gradients takes the
+    step, and `changes` says by how much each parameter moved.
     """
     record = Record.open(folder)
-    session = _reopen(record, model, data, likelihood, None, optimizer, schedule)
+    session = _reopen(record, model, data, likelihood, rule, optimizer, schedule)
     loop = session.loop
     total = loop.settings.epochs * loop.train.steps
     if record.config["ended"] in ("finished", "stopped early"):
         total = int(newest(record).name.removeprefix("step-"))
     if not 0 <= step < total:
         raise UserError(f"step must lie in 0 … {total - 1}", got=f"step {step}", do="Choose one of the run's steps")
-    if not isinstance(session.gradient, Gradient):
-        raise UserError("replay needs gradients", got=f"a run by {type(loop.rule).__name__}", do="Inspect its state")
     restore(loop, record, at_most=step)
     loop.state.ended = ""
     loop.model.train()
+    named = [*loop.model.named_parameters(), *((f"likelihood.{n}", p) for n, p in loop.likelihood.named_parameters())]
+    mover = session.gradient
     with session.computing():
         batch = loop.advance_to(step)
-        loss = session.gradient.backward(batch)
-    named = [*loop.model.named_parameters(), *((f"likelihood.{n}", p) for n, p in loop.likelihood.named_parameters())]
+        weights = {name: p.detach().clone() for name, p in named}
+        loss = mover.backward(batch) if isinstance(mover, Gradient) else mover.step(batch, step)
     return Replay(
         step,
         loop.state.epoch,
@@ -229,8 +248,9 @@ def replay(
         float(loss.detach()),
         loop.rule.rate(step),
         {name: p.grad.detach().clone() for name, p in named if p.grad is not None},
-        {name: p.detach().clone() for name, p in named},
+        weights,
         batch,
+        {} if isinstance(mover, Gradient) else {name: p.detach() - weights[name] for name, p in named},
     )
 
 
@@ -283,9 +303,41 @@ def _reopen(
     for name, value in (("optimizer", optimizer), ("schedule", schedule)):
         if getattr(settings, name) == "given" and value is None:
             raise RunError(f"a run with {name} of your own needs it again", got="none", do=f"Pass {name}=…")
-    if config["rule"] != "Gradient" and rule is None:
-        raise RunError(f"a run by {config['rule']} needs its rule again", got="none", do="Pass rule=…")
+    rule = _rule_of(config) if rule is None else rule_from(rule)
+    if rule is None and _rule(config)["name"] != "Gradient":
+        raise RunError(
+            f"a run by {_rule(config)['name']} needs its rule again",
+            got="none",
+            do="In Python, pass rule=… as it was to fit",
+        )
     return Session(model, data, likelihood or rebuilt, settings, rule, optimizer, schedule)
+
+
+def _rule(config: dict[str, Any]) -> dict[str, Any]:
+    """The rule's entry in run.json; older runs have its name alone."""
+    entry = config["rule"]
+    return entry if isinstance(entry, dict) else {"name": entry, "config": None}
+
+
+def _rule_of(config: dict[str, Any]) -> Rule | None:
+    """The rule that moved a run, built anew; None for gradient descent, and for a rule that the record cannot build."""
+    entry = _rule(config)
+    if entry["name"] == "Gradient" or entry["config"] is None:
+        return None
+    return lookup(entry["name"], RULES, "rule")(**entry["config"])
+
+
+def _remembered(
+    record: Record, model: nn.Module, likelihood: Likelihood, tensors: dict[str, Any], plain: dict[str, Any]
+) -> Rule | None:
+    """The run's rule with what it knew at the checkpoint, bound to the model; before its weights are put back."""
+    rule, lines = _rule_of(record.config), record.lines("metrics.jsonl")
+    if rule is None or not lines:
+        return None
+    rule.steps_per_epoch = lines[0]["step"] // lines[0]["epoch"]
+    rule.bind(model, likelihood, record.config["settings"]["epochs"] * rule.steps_per_epoch)
+    rule.load_state(unpack(plain["skeleton"], tensors["state"])["rule"])
+    return rule
 
 
 def _rebuilt(config: dict[str, Any], model: nn.Module | None) -> tuple[nn.Module, Likelihood]:

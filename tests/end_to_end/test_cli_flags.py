@@ -24,7 +24,7 @@ TABLE = (
     "--time --val --weight"
 )
 FAMILIES = "--variance --sigma --label-smoothing --coldness --edge --kappa --form --families --weighting"
-RUN = f"--model --likelihood {FAMILIES} --folder --report"
+RUN = f"--model --likelihood {FAMILIES} --rule --folder --report"
 FROZEN = {
     "train": f"{RUN} {MLP} {SETTINGS}",
     "train cars.csv": f"{RUN} {MLP} {SETTINGS} {TABLE}",
@@ -32,7 +32,11 @@ FROZEN = {
     "resume": "--report",
     "evaluate": "--split --data",
     "predict": "--output --interval",
-    "train xor --likelihood Normal": f"--model --likelihood --variance --sigma --folder --report {MLP} {SETTINGS} "
+    "train xor --model Linear --rule Newton": f"{RUN} {SETTINGS} --ridge --tolerance --num --noise --data-seed --val "
+    "--test",
+    "train xor --model Perceptron": f"{RUN} {SETTINGS} --bias --keep --num --noise --data-seed --val --test",
+    "train xor --model Perceptron --optimizer sgd": f"{RUN} {SETTINGS} --bias --num --noise --data-seed --val --test",
+    "train xor --likelihood Normal": f"--model --likelihood --variance --sigma --rule --folder --report {MLP} {SETTINGS} "
     "--num --noise --data-seed --val --test",
     "doctor": f"--model --likelihood {FAMILIES} {MLP}",
     "doctor cars.csv": f"--model --likelihood {FAMILIES} {MLP} {TABLE}",

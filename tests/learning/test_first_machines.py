@@ -68,6 +68,6 @@ def test_gradients_make_room_that_hebb_does_not_find():
     data = ll.data.patterns(40, 100, corrupted=0.02)
     hebb = ll.fit(Hopfield(100), data, rule=Hebb(), epochs=1, progress=False)
     model = Hopfield(100)
-    learned = ll.fit(model, data, epochs=60, lr=1.0, weight_decay=0.0, progress=False)
+    learned = ll.fit(model, data, epochs=60, optimizer="adamw", lr=1.0, weight_decay=0.0, progress=False)
     assert hebb.evaluate("train")["recalled"] < 0.3 < 0.9 < learned.evaluate("train")["recalled"]
     assert torch.equal(model.weight, model.weight.T) and not bool(model.weight.diagonal().any())

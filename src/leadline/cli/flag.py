@@ -85,7 +85,7 @@ class Flag:
     """Args:
     option: the name in Python.
     kind: what its words become.
-    owner: whose option it is: "verb", "setting", "model", "likelihood" or "data".
+    owner: whose option it is: "verb", "setting", "model", "likelihood", "rule" or "data".
     help: a few words, shown by --help.
     default: shown by --help.
     name: the flag as typed; made from `option` where it is not given.

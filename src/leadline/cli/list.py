@@ -1,4 +1,4 @@
-"""Name what there is, one line each: models, data, likelihoods, optimizers, schedules, and the runs of a folder."""
+"""Name what there is, one line each: models, data, likelihoods, rules, optimizers, schedules, runs of a folder."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ EXAMPLES = (
     "leadline list data",
     "leadline list runs --folder experiments --json",
 )
-MORE = "KIND is models, data, likelihoods, optimizers, schedules or runs; without it all are listed."
+MORE = "KIND is models, data, likelihoods, rules, optimizers, schedules or runs; without it all are listed."
 
 
 def flags(argv: Sequence[str]) -> list[Flag]:
@@ -65,6 +65,12 @@ def likelihoods(folder: Path) -> dict[str, str]:
     from leadline.likelihoods import LIKELIHOODS
 
     return {name: first_sentence(family, name) for name, family in LIKELIHOODS.items()}
+
+
+def rules(folder: Path) -> dict[str, str]:
+    from leadline.optim import RULES
+
+    return {name: first_sentence(sys.modules[rule.__module__], name) for name, rule in RULES.items()}
 
 
 def optimizers(folder: Path) -> dict[str, str]:
@@ -114,7 +120,7 @@ def runs(folder: Path) -> dict[str, str]:
 
 
 KINDS: dict[str, Callable[[Path], dict[str, str]]] = {
-    maker.__name__: maker for maker in (models, data, likelihoods, optimizers, schedules, runs)
+    maker.__name__: maker for maker in (models, data, likelihoods, rules, optimizers, schedules, runs)
 }
 
 

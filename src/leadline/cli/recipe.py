@@ -1,4 +1,4 @@
-"""What a command line asks for, made: data, likelihood, model, settings. `train`, `doctor` and `show` share it.
+"""What a command line asks for, made: data, likelihood, model, rule, settings. `train`, `doctor` and `show` share it.
 
 Which flags there are depends on the source and the model, so both are looked up before the line is parsed.
 """
@@ -21,10 +21,12 @@ from leadline.data.data import Data
 from leadline.data.table import ENDINGS
 from leadline.errors import DataError, UnknownName, UserError
 from leadline.flags import RESERVED, shell_words
-from leadline.likelihoods import DEFAULTS, FROM_TARGET, LIKELIHOODS, Likelihood, likelihood_for
+from leadline.likelihoods import DEFAULTS, FROM_TARGET, LIKELIHOODS, Likelihood
 from leadline.likelihoods import choices as likelihood_choices
 from leadline.models import FROM_DATA, MODELS, build
 from leadline.names import lookup
+from leadline.optim import OBJECTS, RULES, Rule, check_alone, likelihood_of, own_rule, rule_from, told
+from leadline.optim import choices as rule_choices
 from leadline.settings import Settings
 
 DEFAULT_MODEL = "MLP"
@@ -34,12 +36,14 @@ _FEW = 2  # families that a heading of --help names
 
 @dataclass(frozen=True, eq=False)
 class Made:
-    """Everything that a run is fitted from."""
+    """Everything that a run is fitted from; `note` tells of a rule that nobody named."""
 
     data: Data
     likelihood: Likelihood
     model: nn.Module
     settings: dict[str, Any]
+    rule: Rule | None = None
+    note: str = ""
 
 
 def model_type(argv: Sequence[str]) -> type[nn.Module]:
@@ -72,6 +76,24 @@ def likelihood_flags(name: str | None) -> list[Flag]:
     return [replace(flag, group=f"likelihood {heading(owners[option])}") for option, flag in found.items()]
 
 
+def rule_flags(argv: Sequence[str]) -> list[Flag]:
+    """`--rule`, and the options of the rule that it names, or that the model is made for."""
+    name, kind = peek(argv, "--rule"), model_type(argv)
+    if name is not None:
+        chosen = [lookup(name, RULES, "rule")]
+    else:
+        own = getattr(kind, "own_rule", {}) if peek(argv, "--optimizer") is None else {}
+        chosen = [RULES[rule] for rule in dict.fromkeys(own.values())]
+    known = ", ".join(RULES)
+    help_ = f"how it learns, in place of gradient descent: {known}; by default as the model is made for"
+    flag = Flag("rule", help=help_, group="what is trained")
+    return [flag, *(own for rule in chosen for own in _options_of(rule))]
+
+
+def _options_of(rule: type[Rule]) -> list[Flag]:
+    return flags_of(rule, "rule", group=f"rule {rule.__name__}", skip=OBJECTS)
+
+
 def setting_flags() -> list[Flag]:
     """The fields of `Settings`."""
     docs, parameters = field_docs(Settings), inspect.signature(Settings, eval_str=True).parameters
@@ -91,7 +113,8 @@ def data_flags(what: str | None, kind: type[nn.Module]) -> list[Flag]:
     if what is None:
         return []
     others = (*setting_flags(), *model_flags(kind), *likelihood_flags(None))
-    taken = {flag.option for flag in others} | RESERVED
+    of_rules = {option for rule in RULES.values() for option in rule_choices(rule)}
+    taken = {flag.option for flag in others} | of_rules | RESERVED
     heading = "data of a table" if is_table(what) else f"data {what}"
     return flags_of(source("table" if is_table(what) else what), "data", group=heading, skip=("path",), taken=taken)
 
@@ -114,7 +137,7 @@ def _all_flags(argv: Sequence[str], own: Sequence[Flag]) -> list[Flag]:
     """Every flag that a line for a table may have."""
     kind = model_type(argv)
     known = [*own, *choice_flags(), *model_flags(kind), *likelihood_flags(likelihood_name(argv)), *setting_flags()]
-    return [*known, *data_flags("table.csv", kind)]
+    return [*known, *rule_flags(argv), *data_flags("table.csv", kind)]
 
 
 def arranged(argv: Sequence[str], own: Sequence[Flag] = ()) -> list[str]:
@@ -130,7 +153,7 @@ def arranged(argv: Sequence[str], own: Sequence[Flag] = ()) -> list[str]:
 
 
 def explain(argv: Sequence[str]) -> Callable[[str], UserError | None]:
-    """What to say of a flag that another model or likelihood has."""
+    """What to say of a flag that another model, likelihood or rule has."""
     chosen: dict[str, tuple[str, dict[str, list[Flag]]]] = {
         "model": (model_type(argv).__name__, {name: model_flags(kind) for name, kind in MODELS.items()})
     }
@@ -138,6 +161,10 @@ def explain(argv: Sequence[str]) -> Callable[[str], UserError | None]:
     if family is not None:
         name = lookup(family, LIKELIHOODS, "likelihood").__name__
         chosen["likelihood"] = (name, {other: likelihood_flags(other) for other in LIKELIHOODS})
+    rule = peek(argv, "--rule") or next(iter(getattr(model_type(argv), "own_rule", {}).values()), None)
+    of_rules = {other: _options_of(kind) for other, kind in RULES.items()}
+    if rule is not None and peek(argv, "--optimizer") is None:
+        chosen["rule"] = (lookup(rule, RULES, "rule").__name__, of_rules)
 
     def reason(flag: str) -> UserError | None:
         for kind, (name, flags) in chosen.items():
@@ -149,6 +176,11 @@ def explain(argv: Sequence[str]) -> Callable[[str], UserError | None]:
                     got=f"{flag}, which {name} does not have",
                     do=f"{name} has {own}; {flag} is of --{kind} {' or '.join(have)}",
                 )
+        have = [name for name, flags in of_rules.items() if flag in (own.name for own in flags)]
+        if have:
+            return UnknownName(
+                "a flag of a rule must come with the rule", got=flag, do=f"It is of `train --rule {' or '.join(have)}`"
+            )
         return None
 
     return reason
@@ -198,11 +230,20 @@ def make(what: str, line: Line, data: Data | None = None) -> Made:
     settings = line.of("setting")
     checked = Settings.make(**settings)  # before data are read: a slip in a flag should not cost the wait
     name = line.get("model", DEFAULT_MODEL)
-    lookup(name, MODELS, "model")
+    model_class = lookup(name, MODELS, "model")
+    rule = rule_from(line.get("rule"), **line.of("rule")) if line.get("rule") is not None else None
+    if rule is not None:
+        check_alone(type(rule).__name__, settings)
     family = line.get("likelihood")
     if family is not None:
         lookup(family, LIKELIHOODS, "likelihood")
     data = data or make_data(what, line.of("data"))
-    likelihood = likelihood_for(data.target, family, **line.of("likelihood"))
+    made_for = own_rule(model_class, data.target) if rule is None and "optimizer" not in settings else None
+    if made_for is not None:
+        check_alone(made_for, settings, model_class.__name__)
+        rule = rule_from(made_for, **line.of("rule"))
+    by = None if rule is None else type(rule).__name__
+    likelihood = likelihood_of(model_class, data.target, by, family, **line.of("likelihood"))
     model = build(name, data.dim_input, likelihood.dim_output, seed=checked.seed, **line.of("model"))
-    return Made(data, likelihood, model, settings)
+    note = told(model_class, made_for, likelihood, "--optimizer adamw") if made_for else ""
+    return Made(data, likelihood, model, settings, rule, note)

@@ -1,4 +1,7 @@
-"""Compute one step of a run again, exactly, and show its rows, its loss and the gradient of each parameter."""
+"""Compute one step of a run again, exactly, and show its rows, its loss and the gradient of each parameter.
+
+A rule without gradients takes the step: shown is by how much it moved each parameter.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +37,8 @@ def run(line: Line, screen: Screen) -> int:
     )
     screen.say(f"rows of the source: {', '.join(map(str, seen['rows']))}")
     screen.say()
-    rows = [[name, f"{of['norm']:.4g}", f"{of['over_weight']:.4g}"] for name, of in seen["gradients"].items()]
-    screen.table(["parameter", "norm of gradient", "over norm of weight"], rows)
+    what, found = ("gradient", seen["gradients"]) if seen["gradients"] else ("change", seen["changes"])
+    rows = [[name, f"{of['norm']:.4g}", f"{of['over_weight']:.4g}"] for name, of in found.items()]
+    screen.table(["parameter", f"norm of {what}", "over norm of weight"], rows)
     screen.answer(seen)
     return 0

@@ -6,6 +6,7 @@ A model is shown for inputs and outputs of --dim-input and --dim-output, or for 
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -63,7 +64,7 @@ def run(line: Line, screen: Screen) -> int:
 
 
 def show_model(name: str | None, line: Line, screen: Screen) -> dict[str, Any]:
-    """Every module with weights or a rule of its own, and how many parameters it has."""
+    """The model's own weights, every module with weights or a rule of its own, and how many parameters each has."""
     source = line.get("data")
     if source is not None:
         from leadline.likelihoods import likelihood_for
@@ -84,9 +85,14 @@ def show_model(name: str | None, line: Line, screen: Screen) -> dict[str, Any]:
         [layer["name"], layer["type"], " ".join(map(_by, layer["weights"].values())), f"{layer['parameters']:,}"]
         for layer in layers
     ]
-    screen.table(["layer", "type", "weights", "parameters"], rows)
+    own = _shapes(model)
+    if own:
+        screen.table(["parameter", "weights", "parameters"], [[k, _by(v), f"{math.prod(v):,}"] for k, v in own.items()])
+    if rows or not own:
+        screen.table(["layer", "type", "weights", "parameters"], rows)
     screen.say(f"parameters in all: {total:,}")
-    return {"model": type(model).__name__, "config": model.config, "layers": layers, "parameters": total}
+    name = type(model).__name__
+    return {"model": name, "config": model.config, "weights": own, "layers": layers, "parameters": total}
 
 
 def _shapes(module: nn.Module) -> dict[str, list[int]]:
@@ -197,7 +203,7 @@ def show_run(folder: str | None, line: Line, screen: Screen) -> dict[str, Any]:
     screen.say(
         f"{folder}: {config['name']}, {config['ended'] or 'not finished'} after {counted(len(history), 'epoch')}"
     )
-    shown = ("created", "device", "data", "model", "likelihood", "settings")
+    shown = ("created", "device", "data", "model", "likelihood", "rule", "settings")
     rows = [[f"{part}.{key}" if key else part, value] for part in shown for key, value in _flat(config.get(part))]
     screen.table(["", ""], rows)
     if history:

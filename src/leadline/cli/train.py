@@ -20,6 +20,7 @@ EXAMPLES = (
     "leadline train mnist1d --model MLP --hidden 100 100 --epochs 30",
     "leadline train cars.csv --target price --drop id name",
     "leadline train moons --num 1000 --data-seed 7 --seed 1 --folder runs/moons",
+    "leadline train moons --model Linear --rule Newton --ridge 1",
 )
 MORE = (
     "SOURCE is a name that `leadline list data` shows, or a .csv, .tsv or .parquet file. "
@@ -36,7 +37,9 @@ def flags(argv: Sequence[str]) -> list[Flag]:
     kind = recipe.model_type(argv)
     data = recipe.data_flags(recipe.find_source(argv, OWN), kind)
     family = recipe.likelihood_flags(recipe.likelihood_name(argv))
-    return [*recipe.choice_flags(), *OWN, *recipe.model_flags(kind), *family, *data, *recipe.setting_flags()]
+    rule, *of_rule = recipe.rule_flags(argv)
+    of_model = recipe.model_flags(kind)
+    return [*recipe.choice_flags(), rule, *OWN, *of_model, *family, *of_rule, *data, *recipe.setting_flags()]
 
 
 def arranged(argv: Sequence[str]) -> list[str]:
@@ -57,12 +60,15 @@ def run(line: Line, screen: Screen) -> int:
     before = ll.doctor.before(made.model, made.data, made.likelihood)
     refuse(before)
     screen.findings(before)
+    if made.note:
+        screen.say(made.note)
     screen.say(f"run folder: {folder}")
     screen.stream.flush()
     fitted = ll.fit(
         made.model,
         made.data,
         likelihood=made.likelihood,
+        rule=made.rule,
         folder=folder,
         progress="running",
         findings=before,

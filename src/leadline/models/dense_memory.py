@@ -11,10 +11,12 @@ Notation   ξ_t -> patterns[t], t below `stored`;  n -> dim_input
 Paper      (2) is the logarithm of Demircigil's sum: it orders all states as theirs does, and cannot overflow.
            While training, h is that of x itself
 Shapes     x (B, n), read by its sign -> h of eq. 3 where (4) came to rest, (B, n). Its sign is the answer
-Train it   ll.fit(ll.models.DenseMemory(100, num_patterns=300), ll.data.patterns(300, 100), rule=ll.optim.Hebb())
+Train it   leadline train patterns --num 300 --model DenseMemory --num-patterns 300
 """
 
 from __future__ import annotations
+
+from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -48,6 +50,8 @@ class DenseMemory(nn.Module, Configured):
     [[1.0, -1.0, 1.0, -1.0]]
     """
 
+    #: the rule that it is made for, by the kind of target; y of another kind is learned by gradient descent
+    own_rule: ClassVar[dict[str, str]] = {"signs": "Hebb"}
     stored: Tensor
 
     def __init__(

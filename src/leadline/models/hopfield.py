@@ -11,10 +11,12 @@ Paper      states are -1 and +1 here, 0 and 1 there; a tie goes to +1. All units
            a cycle of two states; one at a time never does. While training, h is that of x itself: descending the
            loss of Signs on x = y is then pseudo-likelihood, the other way to fill the memory
 Shapes     x (B, n), read by its sign -> h of eq. 2 where (3) came to rest, (B, n). Its sign is the answer
-Train it   ll.fit(ll.models.Hopfield(100), ll.data.patterns(10, 100), rule=ll.optim.Hebb())
+Train it   leadline train patterns --model Hopfield
 """
 
 from __future__ import annotations
+
+from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -44,6 +46,9 @@ class Hopfield(nn.Module, Configured):
     >>> net.recall(torch.tensor([[1.0, 1.0, 1.0, -1.0]])).state.tolist()
     [[1.0, -1.0, 1.0, -1.0]]
     """
+
+    #: the rule that it is made for, by the kind of target; y of another kind is learned by gradient descent
+    own_rule: ClassVar[dict[str, str]] = {"signs": "Hebb"}
 
     def __init__(
         self,

@@ -8,10 +8,12 @@
 Notation   k_t, v_t -> keys[t], values[t], t below `stored`;  β -> beta, 1 / √n unless it is given;  n -> dim_input
 Paper      there memories answer with themselves, v_t = k_t; as there, E is up to a constant
 Shapes     x (B, n) -> (B, dim_output)
-Train it   leadline train wine --model ModernHopfield, or store rows by rule=ll.optim.Hebb()
+Train it   leadline train patterns --model ModernHopfield stores; leadline train wine --model ModernHopfield descends
 """
 
 from __future__ import annotations
+
+from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -36,6 +38,8 @@ class ModernHopfield(nn.Module, Configured):
     [[1.0, 0.0]]
     """
 
+    #: the rule that it is made for, by the kind of target; y of another kind is learned by gradient descent
+    own_rule: ClassVar[dict[str, str]] = {"signs": "Hebb"}
     stored: Tensor
 
     def __init__(

@@ -7,10 +7,12 @@
 Notation   w -> weight, one row a unit;  b -> bias;  y -> -1 or +1
 Paper      first weights are 0. Likelihoods read (1); `decide` is (2). `optim.PerceptronRule` is Rosenblatt's rule
 Shapes     x (B, dim_input) -> (B, dim_output); further axes of x are flattened
-Train it   ll.fit(ll.models.Perceptron(2), ll.data.separable(), rule=ll.optim.PerceptronRule())
+Train it   leadline train separable --model Perceptron
 """
 
 from __future__ import annotations
+
+from typing import Any, ClassVar
 
 import torch
 import torch.nn.functional as F
@@ -29,6 +31,12 @@ class Perceptron(nn.Module, Configured):
     >>> Perceptron(2).decide(torch.ones(1, 2)).tolist()  # nothing learned, no answer
     [[0.0]]
     """
+
+    #: the rule and the likelihood that it is made for, by the kind of target; others are learned by gradient descent
+    own_rule: ClassVar[dict[str, str]] = {"binary": "PerceptronRule"}
+    own_likelihood: ClassVar[dict[str, tuple[str, dict[str, Any]]]] = {
+        "binary": ("Margin", {"surrogate": "perceptron"})
+    }
 
     def __init__(self, dim_input: int, dim_output: int = 1, bias: bool = True):
         super().__init__()

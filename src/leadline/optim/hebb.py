@@ -14,6 +14,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from leadline.config import Configured
 from leadline.data.data import Batch
 from leadline.errors import UserError
 from leadline.likelihoods.likelihood import Likelihood
@@ -23,7 +24,7 @@ from leadline.models.modern_hopfield import ModernHopfield
 from leadline.optim.rule import Rule
 
 
-class Hebb(Rule):
+class Hebb(Rule, Configured):
     """Store the training patterns of an associative memory.
 
     >>> import leadline as ll

@@ -37,7 +37,7 @@ _CONSTANT = 1e-13  # deviation over mean, below which a column says nothing
 
 class LeastSquares(PassRule):
     """Args:
-        ridge: λ of eq. 1, at least 0.
+        ridge: pull of the slopes towards 0, λ of eq. 1, at least 0.
 
     >>> from leadline.models import Linear
     >>> x = torch.arange(4.0)[:, None]

@@ -45,8 +45,8 @@ _CHUNK = 2**22  # numbers of an intermediate of eq. 3 at a time
 
 class Newton(PassRule):
     """Args:
-        ridge: λ of eq. 1, at least 0.
-        tolerance: of eq. 6, in units of the mean loss, above 0.
+        ridge: pull of the slopes towards 0, λ of eq. 1, at least 0.
+        tolerance: mean loss still to be gained at which it ends (6), above 0.
 
     >>> from leadline.models import Linear
     >>> x, y = torch.tensor([[-1.0], [0.0], [0.0], [1.0]]), torch.tensor([0, 0, 1, 1])

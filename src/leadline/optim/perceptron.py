@@ -16,14 +16,15 @@ Notation   t -> updates;  |w|² -> norm2;  uᵀw -> alignment;  R -> radius, of 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
+from leadline.config import Configured, plain
 from leadline.data.account import counted
 from leadline.data.data import Batch, Stacked
 from leadline.errors import DataError, ShapeError, UserError
@@ -31,13 +32,15 @@ from leadline.likelihoods.likelihood import Likelihood
 from leadline.models.perceptron import Perceptron
 from leadline.models.separability import Separation
 from leadline.optim.rule import Rule
+from leadline.settings import whole
 
 _LEAST, _MOST = 16, 8192  # rows looked ahead
 
 
-class PerceptronRule(Rule):
+class PerceptronRule(Rule, Configured):
     """Args:
-        separation: what `leadline.models.separate` found of the training rows; its plane is u of (2).
+        separation: what `leadline.models.separate` found of the training rows, or its fields as a run's record holds
+            them; its plane is u of (2).
         keep: how many of the first mistakes `trace` records, at least 0.
 
     >>> import leadline as ll
@@ -52,14 +55,26 @@ class PerceptronRule(Rule):
     #: batches an epoch, told before `bind`; 0 leaves it to whoever steps by hand to call `close_epoch`
     steps_per_epoch: int = 0
 
-    def __init__(self, separation: Separation | None = None, keep: int = 10_000):
-        self.separation, self.keep = separation, keep
+    def __init__(self, separation: Separation | Mapping[str, Any] | None = None, keep: int = 10_000):
+        if isinstance(separation, Mapping):
+            w = separation["w"]
+            w = None if w is None else torch.tensor(w, dtype=torch.float64)
+            separation = Separation(**{**separation, "w": w})
+        self.separation, self.keep = separation, whole("keep", keep, 0, usual=10_000)
         self.updates = self.mistakes = self.epochs = self._run = 0
         self.radius2 = 0.0
         self.finished = False
         self.pocket: Pocket | None = None
         self._trace: list[np.ndarray] = []
         self._kept = 0
+
+    @property
+    def config(self) -> dict[str, Any]:
+        found = self.separation
+        if found is None:
+            return {"separation": None, "keep": self.keep}
+        w = None if found.w is None else found.w.tolist()
+        return plain({"separation": {**asdict(found), "w": w}, "keep": self.keep})
 
     def bind(self, model: nn.Module, likelihood: Likelihood, total_steps: int) -> None:
         if not isinstance(model, Perceptron):
@@ -110,7 +125,9 @@ class PerceptronRule(Rule):
     def _learn(self, rows: Batch, batches: int) -> Tensor:
         """Eq. 1 for rows in order; for each batch the mean of max(0, -y (wᵀx + b)), each row scored as it came."""
         if rows.weight is not None:
-            raise DataError("PerceptronRule takes every row alike", got="weights of rows", do="Leave the weights out")
+            raise DataError(
+                "PerceptronRule takes every row alike", got="weights of rows", do="Leave them out, or name an optimizer"
+            )
         model = self.model
         w = model.weight[0].cpu().numpy() if model.weight.is_cuda else model.weight.detach()[0].numpy()
         b = self._bias
@@ -227,7 +244,11 @@ class PerceptronRule(Rule):
 
     @torch.no_grad()
     def take_pocket(self) -> None:
-        """Give the model the weights of the pocket: those that were right for most rows in a row."""
+        """Give the model the weights of the pocket: those that were right for most rows in a row.
+
+        It changes the model in memory. A run's folder keeps the weights of its best epoch, and the pocket beside them:
+        after `run = ll.load(folder)`, take it again by `run.rule.take_pocket()`.
+        """
         if self.pocket is None:
             raise UserError("the pocket holds weights once rows were seen", got="none so far", do="Fit first")
         self.model.weight[0] = torch.from_numpy(self.pocket.w).to(self.model.weight)
