@@ -3,6 +3,7 @@ import math
 import pytest
 import torch
 
+import leadline as ll
 from leadline.data.data import Data, Split
 from leadline.data.target import Target
 from leadline.doctor import after
@@ -158,3 +159,17 @@ def test_splits_that_lack_are_no_trouble():
     empty = data.val.take(torch.arange(0))
     alone = data.with_(val=empty, test=empty)
     assert verdict(alone, {"train": outputs["train"]}) == []
+
+
+def test_a_model_that_was_stopped_on_its_way_is_told_from_one_that_arrived():
+    x = torch.randn(200, 3, generator=torch.Generator().manual_seed(0))
+    y = x @ torch.tensor([2.0, -1.0, 0.5]) + 1
+    data = ll.data.arrays(x, y)
+    torch.manual_seed(0)
+    slow = ll.fit(ll.models.Linear(3, 1), data, epochs=60, progress=False)
+    assert [f.what for f in slow.findings if f.code == "underfitting"] == [
+        "the model was still learning when the run ended"
+    ]
+    torch.manual_seed(0)
+    arrived = ll.fit(ll.models.Linear(3, 1), data, epochs=60, lr=0.1, progress=False)
+    assert "underfitting" not in [f.code for f in arrived.findings]

@@ -31,6 +31,9 @@ LEARNED = 0.05
 # by the learning rate, not by the epochs: where a schedule has all but stopped the steps, a loss that stands still says
 # nothing of the model.
 STILL_FALLING = 0.1
+# A model that has learned something but covers less than half of the distance was stopped on its way, if the last fifth
+# made nearly the share of the progress that a steady fall makes.
+HALF_WAY, STEADY = 0.5, 0.15
 # A gap that matters: five points of accuracy, or errors a third larger. Clean problems with enough rows (digits,
 # wine) stay below it even when every training row is learned by heart.
 GAP_ACCURACY, GAP_RATIO = 0.05, 1.33
@@ -160,12 +163,15 @@ def _weights(split: Split) -> Tensor:
 
 def _underfitting(history: Sequence[Mapping], train: Evaluation, rival: _Rival) -> list[Finding]:
     covered = rival.covered(train)
-    if covered is None or covered >= LEARNED:
-        return []
-    what = f"the model {_beside(covered)} a constant guess even on the rows it trained on"
     records = [record for record in history if "loss" in record.get("train", {})]
     late = _last_fifth([record.get("lr") for record in records])
     falling = _still_falling([record["train"]["loss"] for record in records], late)
+    half_way = covered is not None and covered < HALF_WAY and (falling or 0.0) > STEADY
+    if covered is None or (covered >= LEARNED and not half_way):
+        return []
+    what = f"the model {_beside(covered)} a constant guess even on the rows it trained on"
+    if covered >= LEARNED:
+        what = "the model was still learning when the run ended"
     found = rival.words(train)
     last = f"the last {counted(late, 'epoch')} of {len(records)}, a fifth of the run by its learning rate"
     if falling is None:
