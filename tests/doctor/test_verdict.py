@@ -166,7 +166,7 @@ def test_a_model_that_was_stopped_on_its_way_is_told_from_one_that_arrived():
     y = x @ torch.tensor([2.0, -1.0, 0.5]) + 1
     data = ll.data.arrays(x, y)
     torch.manual_seed(0)
-    slow = ll.fit(ll.models.Linear(3, 1), data, epochs=60, progress=False)
+    slow = ll.fit(ll.models.Linear(3, 1), data, epochs=100, progress=False)
     assert [f.what for f in slow.findings if f.code == "underfitting"] == [
         "the model was still learning when the run ended"
     ]
