@@ -100,6 +100,88 @@ def test_images_are_seen_on_their_plane():
         ll.lens.boundary(net, (x, torch.arange(40) % 3), likelihood=ll.likelihoods.Categorical(3))
 
 
+# ── angles, and one of several columns ──
+
+PLANE = 2 * torch.rand(200, 2, generator=torch.Generator().manual_seed(1)) - 1
+
+
+class Sides(nn.Module):
+    """A network whose outputs are functions of x, one after another."""
+
+    def __init__(self, *functions):
+        super().__init__()
+        self.functions = functions
+
+    def forward(self, x):
+        return torch.cat([f(x) for f in self.functions], 1)
+
+
+def test_an_angle_has_one_colour_and_one_line_at_the_seam():
+    y = torch.atan2(PLANE[:, 1], PLANE[:, 0])
+    family = ll.likelihoods.VonMises("fixed", kappa=5.0)
+    view = ll.lens.boundary(Sides(lambda x: x), (PLANE, y + 4 * np.pi), likelihood=family, num=41)
+    assert view.kind == "angles" and np.abs(view.answer).max() <= np.pi + 1e-6 and np.abs(view.y).max() <= np.pi + 1e-6
+    figure = view.plot()
+    ax, bar = figure.axes
+    mesh = ax.collections[0]
+    ends = mesh.cmap(mesh.norm([-np.pi, np.pi]))
+    assert np.abs(ends[0] - ends[1]).max() < 0.05
+    assert [text.get_text() for text in bar.get_yticklabels()] == ["−π", "0", "π"] and "radians" in bar.get_ylabel()
+    lines = [c for c in ax.collections if type(c).__name__.endswith("ContourSet")]
+    assert len(lines) == 8
+    for line in lines:  # each direction is one ray: no other runs along the seam
+        points = np.concatenate([path.vertices for path in line.get_paths()])
+        angle = np.arctan2(points[:, 1], points[:, 0])[np.hypot(*points.T) > 0.3]
+        assert np.hypot(np.cos(angle).mean(), np.sin(angle).mean()) > 0.99
+
+
+@pytest.fixture
+def joint():
+    """Direction by VonMises, speed by Normal, and a class, on named columns."""
+    target = ll.data.target.Target
+    columns = (
+        target("angle", "direction"),
+        target("real", "speed"),
+        target("classes", "sky", ("clear", "rain", "fog")),
+    )
+    y = torch.stack([torch.atan2(PLANE[:, 1], PLANE[:, 0]), 5 * PLANE[:, 0], (PLANE[:, 0] > 0).float()], 1)
+    data = Data(Split(PLANE, y), *[Split(PLANE[:0], y[:0])] * 2, target.of(*columns))
+    options = ({"variance": "fixed"}, {"variance": "fixed"}, {"num_classes": 3})
+    families = ("VonMises", "Normal", "Categorical")
+    family = ll.likelihoods.Joint(families, options, names=data.target.names)
+    model = Sides(
+        lambda x: x, lambda x: 5 * x[:, :1], lambda x: torch.cat([-9 * x[:, :1], 9 * x[:, :1], 0 * x[:, :1] - 9], 1)
+    )
+    return model, data, family
+
+
+def test_a_column_of_a_joint_likelihood_is_shown_by_name_or_number(joint):
+    model, data, family = joint
+    shown = {
+        output: ll.lens.boundary(model, data, likelihood=family, output=output, num=9) for output in (0, "speed", "sky")
+    }
+    assert [view.target for view in shown.values()] == ["direction", "speed", "sky"]
+    assert [view.kind for view in shown.values()] == ["angles", "numbers", "classes"]
+    speed, sky = shown["speed"], shown["sky"]
+    assert np.allclose(speed.answer, 5 * speed.first, atol=1e-5) and np.allclose(speed.y, 5 * PLANE[:, 0])
+    assert sky.classes == ("clear", "rain", "fog") and sky.answer.shape == (9, 9, 3) and not sky.wrong.any()
+    assert speed.plot().axes[0].get_title(loc="left") == "Predicted speed"
+    assert sky.plot().axes[0].get_title(loc="left") == "Decision boundary of sky"
+    pair = ll.lens.boundary(model, (data.train.x, data.train.y), likelihood=family, output="sky", num=9)
+    assert np.allclose(pair.answer, sky.answer) and pair.classes == ("class 0", "class 1", "class 2")
+    with pytest.raises(UserError, match="speed"):
+        ll.lens.boundary(model, data, likelihood=family, output="sped")
+
+
+def test_a_ranking_is_bounded_by_its_first_place():
+    order = torch.stack([PLANE[:, 0], PLANE[:, 1], 0 * PLANE[:, 0]], 1).argsort(1, descending=True)
+    target = ll.data.target.Target("ranking", "taste", ("apple", "banana", "cherry"), dim=3)
+    data = Data(Split(PLANE, order), *[Split(PLANE[:0], order[:0])] * 2, target)
+    view = ll.lens.boundary(Sides(lambda x: x, lambda x: 0 * x[:, :1]), data, num=9)
+    assert view.kind == "places" and view.classes == ("apple", "banana", "cherry") and not view.wrong.any()
+    assert (view.y == order[:, 0].numpy()).all() and "first place" in view.plot().axes[0].get_title(loc="left")
+
+
 @pytest.mark.parametrize(
     ("features", "options", "words"),
     [

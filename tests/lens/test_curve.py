@@ -182,6 +182,26 @@ def test_columns_of_a_joint_likelihood_keep_their_own_families():
     assert angle.loss + yes.loss == pytest.approx(total, rel=1e-5)
 
 
+def test_a_column_goes_by_its_name():
+    family = ll.likelihoods.Normal("fixed", dim=2, names=("m", "kg"))
+    y = torch.stack([X[:, 0], X[:, 0] ** 2], 1)
+    view = ll.lens.curve(network(family), (X, y), likelihood=family, output="kg", num=5)
+    assert view.target == "kg" and np.allclose(view.y, y[:, 1])
+
+
+@pytest.mark.parametrize(
+    ("shift", "scale", "words"), [(0.0, 1e8, "y (× 1e8)"), (1e8, 1e3, "y (+1e8)"), (0.0, 1.0, "y")]
+)
+def test_large_values_leave_the_legend_alone(shift, scale, words):
+    family = ll.likelihoods.Normal("fixed", shift=(shift,), scale=(scale,))
+    y = shift + scale * (X[:, 0].double() + 1)
+    figure = ll.lens.curve(network(family), (X, y), likelihood=family).plot()
+    ax = figure.axes[0]
+    figure.canvas.draw()
+    assert ax.get_ylabel() == words
+    assert (not ax.yaxis.get_offset_text().get_visible()) or not ax.yaxis.get_offset_text().get_text()
+
+
 # ── tables and runs ──
 
 

@@ -60,6 +60,34 @@ def test_an_arc_that_passes_the_seam_is_drawn_on_both_sides():
     assert (b - a) + (d - c) == pytest.approx(float(np.diff(view.band[0, 0])[0]), rel=1e-5)
 
 
+def test_one_of_several_columns_is_named():
+    joint = L.Joint(("Poisson", "VonMises"), names=("calls", "direction"))
+    prediction = joint.prediction(OUT[:, : joint.dim_output])
+    by_name, by_number = (ll.lens.density(prediction, output=output) for output in ("direction", 1))
+    assert by_name.kind == "angles" and by_name.target == by_number.target == "direction"
+    assert np.allclose(by_name.p, by_number.p)
+    ax = by_name.plot().axes[0]
+    assert ax.get_title(loc="left") == "Predicted distribution of direction" and "direction" in ax.get_xlabel()
+    assert ll.lens.density(prediction).plot().axes[0].get_xlabel() == "calls: count"
+    for family in (L.Normal("fixed", dim=2, names=("m", "kg")), L.MultivariateNormal(dim=2, names=("m", "kg"))):
+        view = ll.lens.density(family.prediction(OUT[:, :2]), output="kg")
+        assert view.mean[0] == pytest.approx(float(OUT[0, 1])) and view.plot().axes[0].get_xlabel() == "kg"
+    assert ll.lens.density(L.StudentT(dim=2).prediction(OUT[:, :2]), output=1).target == "y_2"
+    with pytest.raises(UserError, match="direction"):
+        ll.lens.density(prediction, output="directon")
+
+
+def test_a_ranking_shows_the_chance_of_the_first_place():
+    target = ll.data.target.Target("ranking", "taste", ("apple", "banana", "cherry"), dim=3)
+    view = ll.lens.density(L.likelihood_for(target).prediction(OUT[:, :3]), 1)
+    assert view.ranked and view.names == ("apple", "banana", "cherry")
+    assert np.allclose(view.p[:, 0], OUT[1, :3].softmax(0), atol=1e-6)
+    ax = view.plot().axes[0]
+    assert (ax.get_xlabel(), ax.get_ylabel()) == ("item", "chance of the first place")
+    assert [text.get_text() for text in ax.get_xticklabels()] == ["apple", "banana", "cherry"]
+    assert ll.lens.density(L.PlackettLuce(3).prediction(OUT[:, :3])).names == ("0", "1", "2")
+
+
 # ── what was seen ──
 
 

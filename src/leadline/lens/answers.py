@@ -12,7 +12,7 @@ A lens asks here, so that it need not know the families.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -21,6 +21,7 @@ from torch import Tensor
 from torch.distributions import Distribution
 
 from leadline.errors import UserError
+from leadline.lens.column import name_of, place_of
 from leadline.likelihoods import Prediction
 from leadline.likelihoods.angles import wrap
 from leadline.likelihoods.bernoulli import BernoulliPrediction
@@ -35,7 +36,7 @@ from leadline.likelihoods.poisson import PoissonPrediction
 from leadline.likelihoods.quantile import QuantilePrediction
 from leadline.likelihoods.signs import SignsPrediction
 from leadline.likelihoods.von_mises import VonMisesPrediction
-from leadline.settings import real, whole
+from leadline.settings import real
 
 _AT_ONCE = 2_000_000  # densities at a time
 
@@ -48,11 +49,13 @@ class Answer:
         prediction: that holds it.
         column: its place there; None where there is one alone.
         kind: numbers, angles, counts, classes or point.
+        name: of the column, where it is one of several.
     """
 
     prediction: Prediction
     column: int | None
     kind: str
+    name: str = ""
 
     def __len__(self) -> int:
         return len(self.prediction)
@@ -86,6 +89,11 @@ class Answer:
         p = found.first if isinstance(found, PlackettLucePrediction) else found.probabilities
         p = (p if p.dim() == 2 else p[:, self.column]).detach().double().cpu().numpy()
         return p / p.sum(1, keepdims=True)  # float32 sums to 1 up to 1e-7
+
+    @property
+    def ranked(self) -> bool:
+        """Whether the classes are items, and their probabilities chances of the first place."""
+        return isinstance(self.prediction, PlackettLucePrediction)
 
     @property
     def trained(self) -> tuple[float, ...]:
@@ -170,15 +178,16 @@ class Answer:
         return (value if self.column is None else value[:, self.column]).numpy()
 
 
-def answer_of(prediction: Prediction, output: int = 0) -> Answer:
-    """One column of a prediction: the only one, or number `output` of several.
+def answer_of(prediction: Prediction, output: int | str = 0) -> Answer:
+    """One column of a prediction: the only one, or of several the one whose number or name is `output`.
 
     >>> from leadline.likelihoods import Poisson
     >>> answer_of(Poisson().prediction(torch.zeros(2, 1))).kind
     'counts'
     """
     if isinstance(prediction, JointPrediction):
-        return answer_of(prediction.columns[whole("output", output, 0, len(prediction.columns) - 1, usual=0)])
+        place = place_of(output, prediction.names, len(prediction.columns))
+        return replace(answer_of(prediction.columns[place]), name=name_of(prediction.names, place))
     if isinstance(prediction, (ClassPrediction, BernoulliPrediction, PlackettLucePrediction)):
         return Answer(prediction, None, "classes")
     if not isinstance(prediction, Prediction):
@@ -190,18 +199,19 @@ def answer_of(prediction: Prediction, output: int = 0) -> Answer:
     if isinstance(prediction, MixturePrediction):  # its mode is a search
         return Answer(prediction, None, "angles" if prediction.circular else "numbers")
     mode = prediction.mode
-    column = None
+    column, name = None, ""
     if mode.dim() > 1:
-        column = whole("output", output, 0, mode.shape[1] - 1, usual=0)
+        column = place_of(output, prediction.names, mode.shape[1])
+        name = name_of(prediction.names, column)
     if isinstance(prediction, PointPrediction):
-        return Answer(prediction, column, "point")
+        return Answer(prediction, column, "point", name)
     if isinstance(prediction, SignsPrediction):
-        return Answer(prediction, column, "classes")
+        return Answer(prediction, column, "classes", name)
     if isinstance(prediction, VonMisesPrediction):
-        return Answer(prediction, column, "angles")
+        return Answer(prediction, column, "angles", name)
     if isinstance(prediction, (PoissonPrediction, NegativeBinomialPrediction)):
-        return Answer(prediction, column, "counts")
-    return Answer(prediction, column, "numbers")
+        return Answer(prediction, column, "counts", name)
+    return Answer(prediction, column, "numbers", name)
 
 
 def wrapped(angle: np.ndarray) -> np.ndarray:

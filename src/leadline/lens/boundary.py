@@ -9,6 +9,7 @@ level. In (2) the plane lies in the space that the network reads, and rows are s
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -18,13 +19,16 @@ from torch import Tensor, nn
 
 from leadline.engine.evaluation import outputs
 from leadline.errors import UserError
+from leadline.lens.answers import wrapped
 from leadline.lens.at_rest import at_rest
+from leadline.lens.column import Column, column_of, one_of
 from leadline.lens.held import Held, around
 from leadline.lens.regions import check_window
 from leadline.lens.rows import Rows, family_of, fit_to, rows_of
 from leadline.lens.style import HUES, INK, blank, heat, label, percent, short, some, styled
 from leadline.lens.view import View
-from leadline.likelihoods import Likelihood
+from leadline.likelihoods import Likelihood, PlackettLuce
+from leadline.likelihoods.plackett_luce import PlackettLucePrediction, order_of
 from leadline.settings import given, whole
 
 if TYPE_CHECKING:
@@ -37,11 +41,12 @@ class Boundary(View):
 
     Args:
         first, second: coordinates of the grid; `names` of the two.
-        classes: names of the classes; none for a real target, called `target`.
+        classes: names of the classes; none for a real target.  target: the column's name.
         answer: probabilities of the classes, (second, first, C), or predicted means, (second, first).
         points: the rows' coordinates, (n, 2), their `y`, and whether the answer to the whole row is `wrong`.
         held: the other features and what they are held at.
         explained: parts of the inputs' variance along the two axes of a projection.
+        kind: numbers, angles (−π to π), classes, or places: of items, each with its chance of the first place.
     """
 
     first: np.ndarray
@@ -55,6 +60,7 @@ class Boundary(View):
     wrong: np.ndarray
     held: dict[str, float]
     explained: tuple[float, float] | None
+    kind: str = "numbers"
 
     @styled
     def plot(self) -> Figure:
@@ -64,12 +70,16 @@ class Boundary(View):
         x, y = self.points[shown].T
         if self.classes:
             self._classes(ax, x, y, shown)
-            title = "Decision boundary"
+            title = f"Decision boundary of {self.target}" + (": the first place" if self.kind == "places" else "")
         else:
             both = np.concatenate([self.answer.ravel(), self.y[shown]])
             span: dict[str, Any] = {"vmin": float(np.nanmin(both)), "vmax": float(np.nanmax(both))}
-            mesh = heat(ax, self.first, self.second, self.answer, f"{self.target} (its own unit)", **span)
-            if np.ptp(self.answer) > 0:
+            angle = self.kind == "angles"
+            unit = "radians" if angle else "its own unit"
+            mesh = heat(ax, self.first, self.second, self.answer, f"{self.target} ({unit})", angle=angle, **span)
+            if angle:
+                self._directions(ax)
+            elif np.ptp(self.answer) > 0:
                 lines = ax.contour(self.first, self.second, self.answer, 8, colors="white", linewidths=0.7, alpha=0.8)
                 ax.clabel(lines, fmt=short, fontsize=7)
             ax.scatter(
@@ -84,6 +94,18 @@ class Boundary(View):
         label(ax, title, *self.names, legend=4)
         ax.set(xlim=(self.first[0], self.first[-1]), ylim=(self.second[0], self.second[-1]))
         return figure
+
+    def _directions(self, ax: Any) -> None:
+        """Lines of equal direction, an eighth of a turn apart; each is a zero of the distance to it, near it alone."""
+        for eighth, word in zip(range(-3, 5), ("", "−π/2", "", "0", "", "π/2", "", "±π"), strict=True):
+            off = wrapped(self.answer - eighth * math.pi / 4)
+            near = np.ma.masked_where(np.abs(off) > math.pi / 2, off)
+            if near.count() and near.min() < 0 < near.max():
+                colour = INK if abs(eighth) < 2 else "white"  # the map is light around 0
+                lines = ax.contour(self.first, self.second, near, [0], colors=colour, linewidths=0.9 if word else 0.5)
+                for text in ax.clabel(lines, fmt={0.0: word}, fontsize=7) if word else ():
+                    text.set_bbox({"facecolor": "white", "alpha": 0.8, "edgecolor": "none", "pad": 0.6})
+                    text.set_color(INK)
 
     def _classes(self, ax: Any, x: np.ndarray, y: np.ndarray, shown: np.ndarray) -> None:
         from matplotlib.colors import to_rgb
@@ -120,7 +142,7 @@ def boundary(
     window: Any = None,
     num: int = 161,
     split: str = "train",
-    output: int = 0,
+    output: int | str = 0,
 ) -> Boundary:
     """What `model` answers over two features of `data`.
 
@@ -130,7 +152,7 @@ def boundary(
         likelihood: None takes the target's; pass a run's own, which may have learned.
         held: "median" or "mean" of the rows, or values of single features by name or number, the rest at the median.
         window: ((least, largest), (least, largest)); by default the rows and a margin.
-        num: grid points a side.  output: which of several real outputs.
+        num: grid points a side.  output: which of several columns, by number or name.
 
     >>> import leadline as ll
     >>> view = boundary(ll.models.Linear(2, 1), ll.data.moons(num=60))
@@ -148,31 +170,40 @@ def boundary(
     bounds = around(seen.points) if window is None else check_window(window)
     first, second = (np.linspace(*ends, num) for ends in bounds)
     grid = np.stack(np.meshgrid(first, second), 2).reshape(-1, 2)
+    column = column_of(output, rows, family)
     with at_rest(model):
-        classes, answer = _answers(model, family, fit_to(model, seen.inputs(torch.tensor(grid))), rows, output)
-        _, own = _answers(model, family, rows.encoded(model), rows, output)
-    y = rows.y.reshape(len(rows.y), -1)[:, output if not classes else 0].cpu().numpy()
-    wrong = own.argmax(1) != y if classes else np.zeros(len(y), bool)
+        raw, own = outputs(model, fit_to(model, seen.inputs(torch.tensor(grid)))), outputs(model, rows.encoded(model))
+        head, values, (raw, own) = one_of(family, column.place, rows.y, raw, own)
+        classes, answer = _answers(head, raw, values, column)
+        _, own_answer = _answers(head, own, values, column)
+        circular = head.has_density and head.prediction(own[:1]).circular
+    if isinstance(head, PlackettLuce):
+        values, kind = order_of(values, head.form)[:, 0], "places"
+    else:
+        kind = "classes" if classes else "angles" if circular else "numbers"
+    y = (values if values.dim() == 1 else values[:, column.place]).cpu().numpy()
+    y = wrapped(y) if kind == "angles" else y
+    wrong = own_answer.argmax(1) != y if classes else np.zeros(len(y), bool)
     return Boundary(
-        first, second, seen.names, rows.target.name if rows.target else "y", classes,
-        answer.reshape(num, num, *answer.shape[1:]), seen.points, y, wrong, seen.held, seen.explained,
+        first, second, seen.names, column.name, classes, answer.reshape(num, num, *answer.shape[1:]), seen.points, y,
+        wrong, seen.held, seen.explained, kind,
     )  # fmt: skip
 
 
-def _answers(
-    model: nn.Module, family: Likelihood, x: Tensor, rows: Rows, output: int
-) -> tuple[tuple[str, ...], np.ndarray]:
+def _answers(family: Likelihood, output: Tensor, y: Tensor, column: Column) -> tuple[tuple[str, ...], np.ndarray]:
     """Class names and probabilities (n, C), or no names and predicted means (n,)."""
-    prediction = family.prediction(outputs(model, x))
+    prediction = family.prediction(output)
+    if isinstance(prediction, PlackettLucePrediction):
+        said = prediction.first.double().cpu().numpy()
+        return column.classes or prediction.names or tuple(f"item {k}" for k in range(said.shape[1])), said
     said = (prediction.mean if family.has_density else prediction.mode).double().cpu().numpy()
-    discrete = rows.target.discrete if rows.target is not None else not rows.y.is_floating_point()
-    if not discrete:
-        return (), said.reshape(len(said), -1)[:, output]
-    names = rows.target.classes if rows.target is not None else ()
+    if not column.discrete:
+        said = said.reshape(len(said), -1)[:, 0 if said.ndim == 1 else column.place]
+        return (), wrapped(said) if prediction.circular else said
     if not family.has_density:  # it names a class and no probability
-        said = np.eye(max(len(names), int(rows.y.max()) + 1))[said.astype(int)]
+        said = np.eye(max(len(column.classes), int(y.max()) + 1))[said.astype(int)]
     probability = np.stack([1 - said, said], 1) if said.ndim == 1 else said
-    return names or tuple(f"class {c}" for c in range(probability.shape[1])), probability
+    return column.classes or tuple(f"class {c}" for c in range(probability.shape[1])), probability
 
 
 class _Pair:

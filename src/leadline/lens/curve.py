@@ -22,12 +22,12 @@ from leadline.errors import UserError
 from leadline.lens.answers import Answer, answer_of, wrapped
 from leadline.lens.at_rest import at_rest
 from leadline.lens.class_curve import ClassCurve
+from leadline.lens.column import column_of, one_of
 from leadline.lens.held import Feature, Held, around
-from leadline.lens.rows import Fitted, Rows, asked, fit_to
+from leadline.lens.rows import Fitted, asked, fit_to
 from leadline.lens.style import DASHED, HUES, INK, blank, label, percent, short, some, styled
 from leadline.lens.view import View
-from leadline.likelihoods import Joint, Likelihood, PlackettLuce, Signs
-from leadline.likelihoods.joint import columns
+from leadline.likelihoods import Likelihood, PlackettLuce, Signs
 from leadline.likelihoods.plackett_luce import order_of
 from leadline.settings import given, real, whole
 
@@ -167,7 +167,7 @@ def curve(
     window: tuple[float, float] | None = None,
     num: int = 201,
     split: str = "train",
-    output: int = 0,
+    output: int | str = 0,
 ) -> Curve | ClassCurve:
     """What `model` answers over one feature of `data`.
 
@@ -180,7 +180,7 @@ def curve(
         level: of the band; None is 0.9, or the widest that a Quantile has trained.
         deviations: the band is mean ± so many deviations instead.
         window: (least, largest); by default the rows and a margin.
-        num: points of the curve.  output: which of several outputs.
+        num: points of the curve.  output: which of several columns, by number or name.
 
     >>> import leadline as ll
     >>> data = ll.data.arrays([[0.0], [1.0], [2.0], [3.0]] * 9, [0.1, 1.2, 1.9, 3.3] * 9)
@@ -203,12 +203,12 @@ def curve(
         own = outputs(module, rows.encoded(module))
         family.check_output(own, rows.y)
         y = rows.y.to(own.device, own.dtype if rows.y.is_floating_point() else None)
-        name, classes = _named(rows, family, output)
-        if isinstance(family, Joint):
-            family, raw, own, y = _one_of(family, raw, own, y, output)
+        column = column_of(output, rows, family)
+        name, classes, output = column.name, column.classes, column.place
+        family, y, (raw, own) = one_of(family, output, y, raw, own)
         loss = _mean(family.loss(own, y), rows.weight)
         if y.dim() > 1 and not isinstance(family, (PlackettLuce, Signs)):
-            y = y[:, whole("output", output, 0, y.shape[1] - 1, usual=0)]
+            y = y[:, output]
         answer, of_rows = (answer_of(family.prediction(out), output) for out in (raw, own))
         if answer.kind == "classes" or (answer.kind == "point" and "classes" in family.kinds):
             if deviations is not None:
@@ -239,28 +239,6 @@ def _grid(window: Any, num: int, points: np.ndarray) -> np.ndarray:
     if not low < high:
         raise UserError("window must be (least, largest)", got=given("window", window), do="Turn it round")
     return np.linspace(low, high, num)
-
-
-def _named(rows: Rows, family: Likelihood, output: int) -> tuple[str, tuple[str, ...]]:
-    """Name and classes of the column."""
-    target = rows.target
-    if target is None:
-        return "y", ()
-    output = whole("output", output, 0, max(target.dim, 1) - 1, usual=0)
-    if target.columns:
-        target = target.columns[output]
-        return target.name, target.classes
-    ranked = isinstance(family, PlackettLuce)
-    return (target.name if target.dim == 1 or ranked else target.names[output]), target.classes
-
-
-def _one_of(
-    family: Joint, raw: Tensor, own: Tensor, y: Tensor, output: int
-) -> tuple[Likelihood, Tensor, Tensor, Tensor]:
-    """Likelihood, outputs and y of one column."""
-    heads: list[Any] = list(family.heads)
-    k = whole("output", output, 0, len(heads) - 1, usual=0)
-    return heads[k], family.parts(raw)[k], family.parts(own)[k], columns(heads, y)[k]
 
 
 def _mean(loss: Tensor, weight: Tensor | None) -> float:

@@ -39,13 +39,15 @@ class Density(View):
 
     Args:
         rows: their numbers; `kind` numbers, angles, counts or classes.
-        names: of the classes; none of numbers.
+        names: of the classes, or of the items of a ranking; none of numbers.
         y: values, (G,).  p: density, or probability of each value, (G, rows).
         parts: w_k p_k(y) of a mixture's components, (K, G, rows); none of others.
         mean: (rows,); none of classes.  modes: (rows, M), NaN where a row has fewer.
         band: (rows, R, 2), parts of the interval of `level`; R is 0 where there is none.
         seen: values that were seen, (I,).
         cross_entropy: eq. 3 of each row; divergence: KL[q || p], NaN where spikes have no density.
+        target: name of the column, where it is one of several.
+        ranked: whether p is each item's chance of the first place.
     """
 
     rows: tuple[int, ...]
@@ -61,13 +63,18 @@ class Density(View):
     seen: np.ndarray
     cross_entropy: np.ndarray
     divergence: np.ndarray
+    target: str = ""
+    ranked: bool = False
 
     @styled
     def plot(self) -> Figure:
         figure = blank(6.6, 3.9)
         ax = figure.subplots()
         (self._curves if self.kind in ("numbers", "angles") else self._bars)(ax)
-        title = "Predicted distribution" + (f"s of {len(self.rows)} rows" if len(self.rows) > 1 else "")
+        of = f" of {self.target}" if self.target else ""
+        title = f"Predicted distribution{of}"
+        if len(self.rows) > 1:
+            title = f"Predicted distributions{of}{', ' if of else ' of '}{len(self.rows)} rows"
         if len(self.seen):
             many = len(self.seen)
             if math.isnan(self.divergence[0]):
@@ -76,6 +83,10 @@ class Density(View):
                 title += f": KL[q‖p] of {many} values {', '.join(short(d) for d in self.divergence)}"
         word = "density" if self.kind in ("numbers", "angles") else "probability"
         axis = {"angles": "angle (radians)", "counts": "count", "classes": "class"}.get(self.kind, "y")
+        if self.target:
+            axis = self.target if self.kind == "numbers" else f"{self.target}: {axis}"
+        if self.ranked:
+            axis, word = "item", "chance of the first place"
         label(ax, title, axis, word, legend=5)
         return figure
 
@@ -122,7 +133,8 @@ class Density(View):
         for j, row in enumerate(self.rows):
             hue = HUES[j % len(HUES)]
             at = self.y + wide * (j - (len(self.rows) - 1) / 2)
-            word = "probability p" if len(self.rows) == 1 else f"row {row}"
+            alone = "chance of the first place" if self.ranked else "probability p"
+            word = alone if len(self.rows) == 1 else f"row {row}"
             if many:
                 ax.plot(self.y, self.p[:, j], color=hue, label=word)
             else:
@@ -176,7 +188,7 @@ def density(
     *,
     level: float | None = None,
     names: Sequence[str] = (),
-    output: int = 0,
+    output: int | str = 0,
     num: int = 801,
 ) -> Density:
     """The predicted distribution of one row or a few.
@@ -186,8 +198,8 @@ def density(
         rows: number of a row, or of up to ten.
         y: values that were seen, to lay beside the rows' distributions (2).
         level: of the interval; None is 0.9, or the widest that a Quantile has trained.
-        names: of the classes; 0, 1 … where they are left out.
-        output: which of several outputs.  num: points of a curve.
+        names: of the classes; 0, 1 … where they are left out, and the items of a ranking by their own.
+        output: which of several columns, by number or name.  num: points of a curve.
 
     >>> import torch
     >>> from leadline.likelihoods import Normal
@@ -204,7 +216,8 @@ def density(
     if answer.kind == "classes":
         p = answer.probabilities[places].T
         values = np.arange(float(len(p)))
-        labels = tuple(names) if names else tuple(str(c) for c in range(len(p)))
+        own = answer.prediction.names if answer.ranked else ()
+        labels = tuple(names) or own or tuple(str(c) for c in range(len(p)))
         if len(labels) != len(p):
             raise UserError("names must name every class", got=f"{len(labels)} for {len(p)}", do="Name them all")
         if ((seen < 0) | (seen >= len(p)) | (seen != np.round(seen))).any():
@@ -213,7 +226,7 @@ def density(
         mode = p.argmax(0).astype(float)[:, None]
         return Density(
             chosen, "classes", labels, values, p, np.zeros((0, *p.shape)), np.zeros(0), mode,
-            np.zeros((len(chosen), 0, 2)), None, seen, cross, divergence,
+            np.zeros((len(chosen), 0, 2)), None, seen, cross, divergence, answer.name, answer.ranked,
         )  # fmt: skip
     level = answer.level(level)
     band = np.zeros((len(answer), 0, 2)) if level is None else answer.region(level)
@@ -236,7 +249,7 @@ def density(
         divergence = np.full(len(cross), math.nan)
     return Density(
         chosen, answer.kind, (), values, np.exp(log_p), parts, answer.mean[places], answer.modes[places],
-        band[places], level, seen, cross, divergence,
+        band[places], level, seen, cross, divergence, answer.name,
     )  # fmt: skip
 
 

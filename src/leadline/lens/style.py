@@ -2,7 +2,7 @@
 
 Blue, vermillion and green mean train, val and test in a report and nothing else, so classes and units have hues of
 their own here (Tol's bright set, told apart with any colour vision). Sizes run through viridis; signed values through a
-map whose middle is the ground.
+map whose middle is the ground, and angles through one whose ends are one colour.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ CARD, INK, SOFT, LINE = "#ffffff", "#1a2029", "#5a6675", "#dce1e8"
 HUES = ("#4477aa", "#ee6677", "#228833", "#ccbb44", "#66ccee", "#aa3377", "#999933", "#882255", "#44aa99", "#777777")
 LAYERS = (INK, "#d1495b", "#2f62c9", "#8a3a9b", "#b06a00")  # of joints, by depth, on any map
 PATH = "#d1495b"  # a descent path, on any map
-SEQUENTIAL, SIGNED = "viridis", "RdBu_r"
+SEQUENTIAL, SIGNED, CYCLIC = "viridis", "RdBu_r", "twilight_shifted"
 DASHED = (0, (4, 3))
 FULL, HALF = 10.0, 4.75  # widths of a figure in inches
 MANY = 600  # points of a scatter: more are a blot
@@ -102,22 +102,45 @@ def label(ax: Axes, title: str, x: str, y: str, legend: int = 0) -> None:
     ax.set_title(title)
     entries = len(ax.get_legend_handles_labels()[0])
     if legend and entries:
+        _own_offset(ax, y)
         ax.set_title(title, pad=10 + 13 * math.ceil(entries / legend))
         ax.legend(loc="lower left", bbox_to_anchor=(0, 1.015), ncols=legend, labelcolor=SOFT)
 
 
-def heat(ax: Axes, x: Any, y: Any, values: Any, name: str, signed: bool = False, **options: Any) -> Any:
-    """A heat map of `values[row of y, column of x]` with its colour bar; `signed` puts white at 0."""
+def _own_offset(ax: Axes, y: str) -> None:
+    """What matplotlib takes off the ticks of y, such as 1e8, goes into the axis' name: above it stands the legend."""
+    from matplotlib.ticker import ScalarFormatter
+
+    formatter = ax.yaxis.get_major_formatter()
+    if not isinstance(formatter, ScalarFormatter):
+        return
+    formatter.set_locs(ax.get_yticks())
+    told = formatter.get_offset()
+    if told:
+        ax.set_ylabel(f"{y} ({told if told[0] in '+-−' else f'× {told}'})")
+        ax.yaxis.get_offset_text().set_visible(False)
+
+
+def heat(
+    ax: Axes, x: Any, y: Any, values: Any, name: str, signed: bool = False, angle: bool = False, **options: Any
+) -> Any:
+    """A heat map of `values[row of y, column of x]` with its colour bar; `signed` puts white at 0.
+
+    Of an `angle` −π and π, which are one direction, have one colour.
+    """
     import numpy as np
 
+    if angle:
+        options = {**options, "vmin": -math.pi, "vmax": math.pi}
     if signed:
         top = float(np.abs(values[np.isfinite(values)]).max(initial=0)) or 1.0
         options = {"vmin": -top, "vmax": top, **options}
-    mesh = ax.pcolormesh(
-        x, y, values, shading="gouraud", cmap=SIGNED if signed else SEQUENTIAL, rasterized=True, **options
-    )
+    cmap = CYCLIC if angle else SIGNED if signed else SEQUENTIAL
+    mesh = ax.pcolormesh(x, y, values, shading="gouraud", cmap=cmap, rasterized=True, **options)
     ax.grid(False)
-    colour_bar(ax, mesh, name)
+    bar = colour_bar(ax, mesh, name)
+    if angle:
+        bar.set_ticks([-math.pi, 0, math.pi], labels=["−π", "0", "π"])
     return mesh
 
 

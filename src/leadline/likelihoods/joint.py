@@ -158,7 +158,7 @@ class Joint(Likelihood):
 
     def prediction(self, output: Tensor) -> JointPrediction:
         each = zip(self.each, self.parts(output), strict=True)
-        return JointPrediction([head.prediction(part) for head, part in each])
+        return JointPrediction([head.prediction(part) for head, part in each]).named(self.names)
 
     def check(self, y: Tensor) -> None:
         if y.dim() != 2 or y.shape[1] != len(self.heads):

@@ -94,7 +94,7 @@ class LocationScale(Likelihood):
         return {"nll": means["nll"], **error_summary(means, self.names)}
 
     def prediction(self, output: Tensor) -> ContinuousPrediction:
-        return ContinuousPrediction(self.distribution(output))
+        return ContinuousPrediction(self.distribution(output)).named(self.names)
 
     def check(self, y: Tensor) -> None:
         check_values(y, self.dim)

@@ -113,7 +113,7 @@ class MultivariateNormal(Likelihood):
         return {"nll": means["nll"], **error_summary(means, self.names)}
 
     def prediction(self, output: Tensor) -> MultivariateNormalPrediction:
-        return MultivariateNormalPrediction(self.distribution(output))
+        return MultivariateNormalPrediction(self.distribution(output)).named(self.names)
 
     def check(self, y: Tensor) -> None:
         check_values(y, self.dim)

@@ -21,6 +21,7 @@ from leadline.data.target import Target
 from leadline.errors import DataError, ShapeError, UserError
 from leadline.likelihoods.likelihood import Likelihood
 from leadline.likelihoods.prediction import Prediction
+from leadline.likelihoods.values import names_of
 from leadline.names import lookup
 from leadline.settings import whole
 
@@ -31,6 +32,7 @@ class PlackettLuce(Likelihood):
     """Args:
         dim: K, the number of items, at least 2.
         form: "order" (y holds the items, the best first) or "ranks" (y holds the place of each item).
+        names: of the items, or none.
 
     >>> round(float(PlackettLuce(3).loss(torch.zeros(1, 3), torch.tensor([[2, 0, 1]]))), 4)  # log 3!
     1.7918
@@ -40,14 +42,15 @@ class PlackettLuce(Likelihood):
     higher_is_better = True
     kinds = ("ranking", "real")
 
-    def __init__(self, dim: int, form: str = "order"):
+    def __init__(self, dim: int, form: str = "order", names: tuple[str, ...] = ()):
         super().__init__()
         self.dim, self.form = whole("dim", dim, 2), lookup(form, {word: word for word in FORMS}, "form")
         self.dim_output = self.dim
+        self.names = names_of(names, self.dim) if names else ()
 
     @classmethod
     def for_target(cls, target: Target, **options: Any) -> PlackettLuce:
-        return cls(target.dim, **options)
+        return cls(target.dim, names=target.classes, **options)
 
     def distribution(self, output: Tensor) -> PlackettLuceDistribution:
         return PlackettLuceDistribution(output, self.form)
@@ -66,7 +69,7 @@ class PlackettLuce(Likelihood):
         }
 
     def prediction(self, output: Tensor) -> PlackettLucePrediction:
-        return PlackettLucePrediction(self.distribution(output))
+        return PlackettLucePrediction(self.distribution(output)).named(self.names)
 
     def check(self, y: Tensor) -> None:
         if y.dim() != 2 or y.shape[1] != self.dim:

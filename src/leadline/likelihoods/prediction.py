@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from typing import Any
+from typing import Any, Self
 
 import torch
 from torch import Tensor
@@ -27,9 +27,16 @@ class Prediction(ABC):
     circular: bool = False
     #: whether y is a whole number: probability lies on points
     whole: bool = False
+    #: of several columns of y, or of the items of a ranking; none where there is one column, or where none were given
+    names: tuple[str, ...] = ()
 
     def __init__(self, distribution: Distribution):
         self.distribution = distribution
+
+    def named(self, names: tuple[str, ...]) -> Self:
+        """This prediction, with `names`."""
+        self.names = names
+        return self
 
     @property
     def mean(self) -> Tensor:

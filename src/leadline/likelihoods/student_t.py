@@ -72,7 +72,7 @@ class StudentT(LocationScale):
         return StudentTDistribution(self.freedom(), mu, sigma, validate_args=False)
 
     def prediction(self, output: Tensor) -> StudentTPrediction:
-        return StudentTPrediction(self.distribution(output))
+        return StudentTPrediction(self.distribution(output)).named(self.names)
 
 
 class StudentTDistribution(TorchStudentT):
