@@ -36,8 +36,8 @@ FROZEN = {
     "--test",
     "train xor --model Perceptron": f"{RUN} {SETTINGS} --bias --keep --num --noise --data-seed --val --test",
     "train xor --model Perceptron --optimizer sgd": f"{RUN} {SETTINGS} --bias --num --noise --data-seed --val --test",
-    "train xor --likelihood Normal": f"--model --likelihood --variance --sigma --rule --folder --report {MLP} {SETTINGS} "
-    "--num --noise --data-seed --val --test",
+    "train xor --likelihood Normal": f"--model --likelihood --variance --sigma --rule --folder --report {MLP} "
+    f"{SETTINGS} --num --noise --data-seed --val --test",
     "doctor": f"--model --likelihood {FAMILIES} {MLP}",
     "doctor cars.csv": f"--model --likelihood {FAMILIES} {MLP} {TABLE}",
     "show": "",

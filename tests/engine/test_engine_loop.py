@@ -306,3 +306,11 @@ def test_compiled_equals_eager(optimizer, norm):
     assert len(found["on"][1]) == len(found["off"][1]) == 27
     assert found["on"][1] == pytest.approx(found["off"][1], rel=1e-4, abs=1e-5)
     assert found["on"][2] == pytest.approx(found["off"][2], rel=1e-3, abs=1e-4)
+
+
+def test_one_validation_row_is_judged_by_its_nll_where_it_has_no_r2():
+    x = torch.randn(40, 2, generator=torch.Generator().manual_seed(0))
+    data = ll.data.arrays(x, torch.stack([x[:, 0], x[:, 1]], 1), val=0.03, test=0.1)
+    assert len(data.val) == 1
+    run = ll.fit(ll.models.MLP(2, (8,), 2), data, epochs=5, progress=False)
+    assert run.best_epoch is not None
