@@ -96,7 +96,7 @@ def test_gradient_descent_is_there_for_whoever_names_an_optimizer_or_has_another
 
 def test_an_own_rule_is_a_known_one():
     named = {kind.__name__: kind.own_rule for kind in MODELS.values() if hasattr(kind, "own_rule")}
-    assert set(named) == {"Perceptron", "Hopfield", "DenseMemory", "ModernHopfield"}
+    assert set(named) == {"Boolean", "Perceptron", "Hopfield", "DenseMemory", "ModernHopfield"}
     assert all(rule in RULES for own in named.values() for rule in own.values())
 
 

@@ -9,6 +9,7 @@ import torch
 from torch import nn
 
 from leadline.errors import UnknownName
+from leadline.models.boolean import Boolean
 from leadline.models.capacity import capacity, capacity_without_errors, crosstalk, flip_probability
 from leadline.models.circuit import Circuit, Unit, circuit_of
 from leadline.models.composed import Composed
@@ -35,6 +36,7 @@ from leadline.settings import whole
 MODELS: dict[str, type[nn.Module]] = {
     "Linear": Linear,
     "MLP": MLP,
+    "Boolean": Boolean,
     "Perceptron": Perceptron,
     "Hopfield": Hopfield,
     "DenseMemory": DenseMemory,
@@ -81,6 +83,7 @@ def choices(model_type: type[nn.Module]) -> dict[str, inspect.Parameter]:
 __all__ = [
     "MLP",
     "MODELS",
+    "Boolean",
     "Circuit",
     "Composed",
     "DenseMemory",

@@ -26,7 +26,7 @@ from leadline.errors import DataError, ShapeError, UserError
 from leadline.models.sizes import check_sizes
 from leadline.settings import given
 
-_MOST_INPUTS = 12
+MOST_INPUTS = 12
 
 
 @dataclass(frozen=True)
@@ -200,9 +200,9 @@ def circuit_of(truth_table: Sequence[int] | Tensor | str) -> Circuit:
     if not bool(((values == 0) | (values == 1)).all()):
         raise DataError("answers of a truth table must be 0 and 1", got="other values", do="Pass (values > 0).long()")
     n = len(values).bit_length() - 1
-    if n > _MOST_INPUTS:
+    if n > MOST_INPUTS:
         raise UserError(
-            f"circuit_of takes at most {_MOST_INPUTS} inputs", got=f"{n}", do="Build a Circuit out of smaller parts"
+            f"circuit_of takes at most {MOST_INPUTS} inputs", got=f"{n}", do="Build a Circuit out of smaller parts"
         )
     ones = set(values.nonzero().flatten().tolist())
     if len(ones) in (0, len(values)):

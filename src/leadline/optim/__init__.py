@@ -19,6 +19,7 @@ from leadline.optim.newton import Newton
 from leadline.optim.perceptron import PerceptronRule
 from leadline.optim.rule import Rule
 from leadline.optim.schedules import SCHEDULES
+from leadline.optim.votes import Votes
 from leadline.settings import given
 
 RULES: dict[str, type[Rule]] = {
@@ -26,6 +27,7 @@ RULES: dict[str, type[Rule]] = {
     "Newton": Newton,
     "PerceptronRule": PerceptronRule,
     "Hebb": Hebb,
+    "Votes": Votes,
 }
 
 #: arguments of rules that only Python can give, since they are objects
@@ -149,6 +151,7 @@ __all__ = [
     "Newton",
     "PerceptronRule",
     "Rule",
+    "Votes",
     "check_alone",
     "choices",
     "likelihood_of",
