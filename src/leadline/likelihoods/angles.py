@@ -13,6 +13,7 @@ The e^κ of p and of I0 never meet a floating-point number: both are divided by 
 from __future__ import annotations
 
 import math
+from functools import cache
 
 import numpy as np
 import torch
@@ -22,7 +23,6 @@ from leadline.data.account import counted
 from leadline.errors import DataError, ShapeError
 
 TURN = 2 * math.pi
-_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(64)
 _REACH = 13.5  # beyond this many 1/√κ there is less than 1e-16 of the mass
 _FLAT, _NORMAL = 1e-5, 1e6  # κ below which every angle is as likely, and above which the law is normal to 1e-6
 _ROWS = 65_536  # rows of a quadrature at a time
@@ -52,9 +52,16 @@ def mass_within(h: Tensor, kappa: Tensor) -> Tensor:
     if len(h) > _ROWS:
         return torch.cat([mass_within(a, b) for a, b in zip(h.split(_ROWS), kappa.split(_ROWS), strict=True)])
     end = torch.minimum(h, _REACH / kappa.clamp(min=1e-30).sqrt())
-    t = end[..., None] * (h.new_tensor(_NODES) + 1) / 2
-    heights = (-2 * kappa[..., None] * (t / 2).sin().square()).exp() @ h.new_tensor(_WEIGHTS)
+    nodes, weights = _rule()
+    t = end[..., None] * (h.new_tensor(nodes) + 1) / 2
+    heights = (-2 * kappa[..., None] * (t / 2).sin().square()).exp() @ h.new_tensor(weights)
     return (heights * end / 2 / (math.pi * torch.special.i0e(kappa))).clamp(max=1)
+
+
+@cache
+def _rule() -> tuple[np.ndarray, np.ndarray]:
+    """Places and weights of the quadrature; numpy's polynomials are slow to import."""
+    return np.polynomial.legendre.leggauss(64)
 
 
 def half_width(level: float, kappa: Tensor) -> Tensor:

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import math
 from functools import cached_property
-from statistics import NormalDist
 from typing import Any
 
 import torch
@@ -81,7 +80,7 @@ class MixturePrediction(Prediction):
             centre = self._mean_arrow()[0]
             low, high = centre - math.pi, centre + math.pi
         else:
-            own = self.loc + self.spread * NormalDist().inv_cdf(q)
+            own = self.loc + self.spread * float(torch.special.ndtri(torch.tensor(q, dtype=torch.float64)))
             low, high = own.amin(-1), own.amax(-1)
         start, rows = (self._mass(low) if self.circular else 0.0), torch.arange(len(self), device=low.device)
         y = (low + high) / 2
