@@ -5,6 +5,7 @@ import subprocess
 import sys
 from importlib.metadata import packages_distributions, requires
 
+import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
@@ -89,3 +90,11 @@ def test_the_core_is_enough_to_train_evaluate_and_predict():
 def test_nothing_heavy_is_loaded():
     done = run(f"import leadline; print([name for name in {HEAVY!r} if name in sys.modules])")
     assert done.stdout.strip() == "[]", done.stdout + done.stderr
+
+
+@pytest.mark.parametrize(("before", "frozen"), [("", True), ("import torch", False)])
+def test_what_it_imports_is_set_aside_from_collection_in_a_process_of_its_own(before, frozen):
+    """But not where the caller was there first: garbage of his would never be found."""
+    code = f"{before}\nimport gc, leadline\nleadline.fit\nprint(gc.get_freeze_count() > 1000, gc.isenabled())"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == [str(frozen), "True"]
