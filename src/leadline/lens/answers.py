@@ -138,7 +138,7 @@ class Answer:
         """Between which values y must lie."""
         try:
             support: Any = self._distribution.support
-        except NotImplementedError:
+        except NotImplementedError:  # torch's answer where a distribution does not say
             return -math.inf, math.inf
         return float(getattr(support, "lower_bound", -math.inf)), float(getattr(support, "upper_bound", math.inf))
 

@@ -69,7 +69,7 @@ def kl(p: Prediction, q: Prediction, draws: int = 4096, seed: int = 0) -> Diverg
     try:
         value = _rows(kl_divergence(p.distribution, q.distribution))
         return Divergence(value, torch.zeros_like(value), True)
-    except NotImplementedError:
+    except NotImplementedError:  # torch's answer where it has no closed form
         pass
     y = p.sample(draws, seed=seed)
     terms = (_log_prob(p.distribution, y) - _log_prob(q.distribution, y)).double()
@@ -87,7 +87,7 @@ def _log_prob(distribution: Distribution, y: Tensor) -> Tensor:
     found = distribution.log_prob(y)
     try:
         inside = distribution.support.check(y)  # type: ignore[union-attr]
-    except (NotImplementedError, AttributeError):
+    except (NotImplementedError, AttributeError):  # torch's answers where a distribution does not say where y can be
         return found
     return found if inside.shape != found.shape else torch.where(inside, found, -math.inf)
 

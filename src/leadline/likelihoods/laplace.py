@@ -30,17 +30,6 @@ class Laplace(LocationScale):
     0.6931471824645996
     """
 
-    def __init__(
-        self,
-        variance: str = "learned",
-        sigma: float = 1.0,
-        dim: int = 1,
-        shift: tuple[float, ...] = (0.0,),
-        scale: tuple[float, ...] = (1.0,),
-        names: tuple[str, ...] = (),
-    ):
-        super().__init__(variance, sigma, dim, shift, scale, names)
-
     def standard_loss(self, z: Tensor) -> Tensor:
         return z.abs() + math.log(2)  # eq. 2
 

@@ -35,11 +35,11 @@ class LocationScale(Likelihood):
 
     def __init__(
         self,
-        variance: str,
-        sigma: float,
-        dim: int,
-        shift: tuple[float, ...],
-        scale: tuple[float, ...],
+        variance: str = "learned",
+        sigma: float = 1.0,
+        dim: int = 1,
+        shift: tuple[float, ...] = (0.0,),
+        scale: tuple[float, ...] = (1.0,),
         names: tuple[str, ...] = (),
     ):
         super().__init__()

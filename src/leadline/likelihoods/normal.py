@@ -31,17 +31,6 @@ class Normal(LocationScale):
 
     headline = "rmse"
 
-    def __init__(
-        self,
-        variance: str = "learned",
-        sigma: float = 1.0,
-        dim: int = 1,
-        shift: tuple[float, ...] = (0.0,),
-        scale: tuple[float, ...] = (1.0,),
-        names: tuple[str, ...] = (),
-    ):
-        super().__init__(variance, sigma, dim, shift, scale, names)
-
     def standard_loss(self, z: Tensor) -> Tensor:
         return 0.5 * z.square() + 0.5 * math.log(2 * math.pi)  # eq. 1
 
