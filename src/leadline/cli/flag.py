@@ -205,10 +205,11 @@ def _names_in(module: str, constant: str) -> str:
 
 def _signature(function: Callable[..., Any]) -> inspect.Signature:
     """With annotations resolved where they can be: a decorated function carries those of the one inside."""
+    called: Any = function
     try:
         signature = inspect.signature(function)
-        hints = typing.get_type_hints(vars(function)["__init__"] if isinstance(function, type) else function)
-    except (NameError, TypeError, KeyError):
+        hints = typing.get_type_hints(called.__init__ if isinstance(function, type) else called)
+    except (NameError, TypeError):
         return inspect.signature(function)
     parameters = [p.replace(annotation=hints.get(p.name, p.empty)) for p in signature.parameters.values()]
     return signature.replace(parameters=parameters)
