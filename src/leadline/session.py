@@ -29,11 +29,12 @@ from leadline.engine.keeper import Keeper, restore
 from leadline.engine.loop import Loop, NotFinite
 from leadline.engine.record import Record
 from leadline.errors import DivergedError, UserError
-from leadline.layers.noise import draws_noise, keyed
+from leadline.layers.noise import draws_noise, keyed, mix_int
 from leadline.likelihoods import Likelihood
 from leadline.models import MODELS
 from leadline.optim import RULES, Gradient, Rule
 from leadline.progress import progress as progress_listener
+from leadline.regularize import Regularizer, regularizers
 from leadline.repeat import command, python
 from leadline.run import Run
 from leadline.settings import Settings
@@ -57,6 +58,7 @@ class Session:
         rule: Rule | None = None,
         optimizer: torch.optim.Optimizer | None = None,
         schedule: Any = None,
+        regularize: Sequence[Regularizer] | None = None,
     ):
         self.device = pick_device(settings.device)
         precision = pick_precision(settings.precision, self.device, model)
@@ -64,7 +66,9 @@ class Session:
         self.data = data
         self.model, self.likelihood = model.to(self.device, dtype), likelihood.to(self.device, dtype)
         _check_rows(model, settings, len(data.train), len(data.val))
-        keyed_rows = draws_noise(model)
+        if regularize is None:
+            regularize = regularizers(settings.regularize)
+        keyed_rows = draws_noise(model) or any(r.draws_noise for r in regularize)
         feed = lambda split: Feed(split, data.inputs, settings.batch, settings.seed, self.device, dtype, keyed_rows)  # noqa: E731
         train, val = feed(data.train), feed(data.val) if len(data.val) else None
         settings = settings.with_(precision=precision, batch=min(settings.batch, len(train)))
@@ -72,7 +76,9 @@ class Session:
         steps = settings.epochs * train.steps
         probe = lambda: _probe(model, likelihood, train)  # noqa: E731
         settings = settings.with_(threads=pick_threads(settings.threads, self.device, model, settings.batch, probe))
-        self.gradient = rule or Gradient(settings, optimizer, schedule)
+        first_weights(model, likelihood, settings, train)
+        regularize = [r.to(self.device, dtype) for r in regularize]
+        self.gradient = rule or Gradient(settings, optimizer, schedule, regularize)
         self.gradient.steps_per_epoch = train.steps
         self.gradient.bind(self.model, self.likelihood, steps)
         choice, note = choose(settings.compile, self.gradient, self.device, steps, probe)
@@ -304,6 +310,22 @@ def _check_rows(model: nn.Module, settings: Settings, train: int, val: int) -> N
                 got=f"{train} rows in batches of {batch}, {settings.accumulate} micro-batches each: one has 1 row",
                 do="Change batch or accumulate, or use norm='layer'",
             )
+
+
+def first_weights(model: nn.Module, likelihood: Likelihood, settings: Settings, train: Feed) -> None:
+    """Draw the first weights anew where the settings ask for it; a run that goes on reads its own over them."""
+    if settings.init != "own":
+        from leadline.init import initialise
+
+        rows = slice(min(_PROBE_ROWS, len(train)))
+        loss = lambda output: likelihood.loss(output, train.y[rows]).mean()  # noqa: E731
+        generator = torch.Generator().manual_seed(mix_int(settings.seed, 2))
+        initialise(model, settings.init, generator, train.x[rows], loss)
+    if settings.init_scale != 1:
+        with torch.no_grad():
+            for p in model.parameters():
+                if p.dim() > 1:
+                    p.mul_(settings.init_scale)
 
 
 def _probe(model: nn.Module, likelihood: Likelihood, train: Feed) -> None:

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
 
 from leadline.errors import UnknownName, UserError
-from leadline.names import suggest
+from leadline.names import bracketed, suggest
 
 
 @dataclass(frozen=True)
@@ -26,17 +26,30 @@ class Settings:
     lr: float = 3e-3
     """highest learning rate of the schedule, above 0"""
     optimizer: str = "adamw"
-    """update rule: sgd, nesterov, adam, adamw, rmsprop, adagrad, nadam, radam, lbfgs"""
+    """update rule: sgd, nesterov, adam, adamw, amsgrad, nadam, radam, rmsprop, adagrad, adadelta, muon, yogi, swats,
+    averaged, nesterov_printed, nesterov_ahead, sign, adam_printed, sam, entropy, lbfgs"""
     weight_decay: float = 0.01
     """pull of the weights towards 0, at least 0"""
     momentum: float = 0.9
-    """of sgd, nesterov and rmsprop, from 0 to below 1"""
+    """of sgd, the nesterovs, averaged, rmsprop, swats, muon and sam, from 0 to below 1"""
     schedule: str = "cosine"
-    """of the learning rate after warm-up: constant, cosine, linear, step"""
+    """of the learning rate after warm-up: constant, cosine, linear, step(epochs, factor), restarts(cycles, growth),
+    cyclic(valleys, lowest), inverse(steps, power), one_cycle(rise), which brings its own warm-up"""
     warmup: float = 0.05
     """part of the run in which the learning rate rises, from 0 to below 1"""
     clip: float | None = None
     """largest norm of the gradient, above 0; None leaves it alone"""
+    regularize: tuple[str, ...] = ()
+    """regularisers in order, a number in brackets where one is needed, such as l1(1e-4)"""
+    init: str = "own"
+    """first weights: a name in leadline.init.INITS; own leaves the model as it was built"""
+    init_scale: float = 1.0
+    """factor on all first weights of matrices and kernels, above 0"""
+    average: str = "none"
+    """weights that are validated and kept: none (the newest), ema(decay) or swa(start), the share of the run from which on
+    the weights of every epoch's end are averaged"""
+    replacement: bool = False
+    """draw an epoch's rows with replacement: some come twice, some not at all"""
     accumulate: int = 1
     """micro-batches a step, at least 1: the same gradient in less memory"""
     patience: int | None = None
@@ -64,9 +77,15 @@ class Settings:
             if not (getattr(self, name) is None and usual[name] is None):
                 value = real(name, getattr(self, name), least, below, above=name in ABOVE, usual=usual[name])
                 object.__setattr__(self, name, value)
+        words = (self.regularize,) if isinstance(self.regularize, str) else tuple(self.regularize or ())
+        object.__setattr__(self, "regularize", words)
+        if not isinstance(self.replacement, bool):
+            raise UserError(
+                "replacement must be True or False", got=given("replacement", self.replacement), do="Pass True or False"
+            )
         for name, legal in CHOICES.items():
             value = getattr(self, name)
-            if value not in legal:
+            if (numbered(name, value)[0] if name in NUMBERS else value) not in legal:
                 raise UnknownName(
                     f"{name} must be a known word",
                     got=given(name, value),
@@ -87,7 +106,7 @@ class Settings:
 
     @property
     def config(self) -> dict[str, Any]:
-        return asdict(self)
+        return {**asdict(self), "regularize": list(self.regularize)}
 
 
 #: least value of each whole number, and the largest where there is one
@@ -98,16 +117,58 @@ WHOLE: dict[str, tuple[int, int | None]] = {
 #: least value of each other number, and what it must stay below; those in ABOVE must be more than their least
 REAL: dict[str, tuple[float, float]] = {
     **dict.fromkeys(("warmup", "momentum"), (0, 1)),
-    **dict.fromkeys(("weight_decay", "lr", "clip"), (0, math.inf)),
+    **dict.fromkeys(("weight_decay", "lr", "clip", "init_scale"), (0, math.inf)),
 }
-ABOVE = ("lr", "clip")
+ABOVE = ("lr", "clip", "init_scale")
 
 CHOICES: dict[str, tuple[str, ...]] = {
-    "optimizer": ("sgd", "nesterov", "adam", "adamw", "rmsprop", "adagrad", "nadam", "radam", "lbfgs", "given"),
-    "schedule": ("constant", "cosine", "linear", "step", "given"),
+    "optimizer": (
+        *("sgd", "nesterov", "adam", "adamw", "amsgrad", "nadam", "radam", "rmsprop", "adagrad", "adadelta", "muon"),
+        *("yogi", "swats", "averaged", "nesterov_printed", "nesterov_ahead", "sign", "adam_printed", "sam", "entropy"),
+        *("lbfgs", "given"),
+    ),
+    "schedule": ("constant", "cosine", "linear", "step", "restarts", "cyclic", "inverse", "one_cycle", "given"),
+    "average": ("none", "ema", "swa"),
     "precision": ("auto", "float32", "float64", "tf32", "bf16"),
     "compile": ("auto", "on", "off"),
 }
+
+#: numbers in brackets behind a word of a setting: name, least, largest, and the usual value. Ends are legal, but for a
+#: least of 0
+NUMBERS: dict[str, dict[str, tuple[tuple[str, float, float, float], ...]]] = {
+    "schedule": {
+        "step": (("epochs", 1, math.inf, 10), ("factor", 0, 1, 0.5)),
+        "restarts": (("cycles", 1, math.inf, 4), ("growth", 1, math.inf, 1)),
+        "cyclic": (("valleys", 1, math.inf, 4), ("lowest", 0, 1, 0.1)),
+        "inverse": (("steps", 0, math.inf, 100), ("power", 0.5, 1, 1)),
+        "one_cycle": (("rise", 0, 0.9, 0.3),),
+    },
+    "average": {"ema": (("decay", 0, 0.999999, 0.999),), "swa": (("start", 0, 0.999999, 0.75),)},
+}
+
+
+def numbered(name: str, value: Any) -> tuple[str, tuple[float, ...]]:
+    """The word of a setting and the numbers behind it, those that are left out at their usual values.
+
+    >>> numbered("schedule", "restarts(3)"), numbered("average", "none")
+    (('restarts', (3.0, 1)), ('none', ()))
+    """
+    word, found = bracketed(str(value), name)
+    wanted = NUMBERS[name].get(word, ())
+    if word not in CHOICES[name] or (not found and word == "step"):  # whose own meaning, without numbers, is another
+        return word, ()
+    written = f"{word}({', '.join(f'{usual:g}' for *_, usual in wanted)})" if wanted else word
+    if len(found) > len(wanted):
+        most = f"at most {len(wanted)} numbers" if len(wanted) > 1 else "one number" if wanted else "no number"
+        raise UserError(f"{name} {word} takes {most}", got=given(name, value), do=f"Write {written}")
+    for (what, least, most_, _), number in zip(wanted, found, strict=False):
+        whole_ = what in ("epochs", "cycles", "valleys")
+        if not least <= number <= most_ or (least == 0 and number == 0) or (whole_ and number != int(number)):
+            legal = f"above {least:g}" if least == 0 else f"of at least {least:g}"
+            legal += f" and at most {most_:g}" if most_ < math.inf else ""
+            kind = "a whole number" if whole_ else "a number"
+            raise UserError(f"{what} of {name} {word} must be {kind} {legal}", got=f"{value}", do=f"Write {written}")
+    return word, (*found, *(usual for *_, usual in wanted[len(found) :]))
 
 
 def whole(name: str, value: Any, least: int | None = 1, most: int | None = None, usual: Any = None) -> int:

@@ -30,6 +30,7 @@ from leadline.likelihoods import LIKELIHOODS, Likelihood
 from leadline.models import MODELS
 from leadline.names import lookup
 from leadline.optim import RULES, Gradient, Rule, check_alone, likelihood_of, own_rule, rule_from, told
+from leadline.regularize import Regularizer, regularizers, words
 from leadline.run import Run
 from leadline.session import Session, row_numbers
 from leadline.settings import Settings
@@ -43,6 +44,7 @@ def fit(
     rule: Rule | type[Rule] | str | None = None,
     optimizer: str | torch.optim.Optimizer | None = None,
     schedule: str | torch.optim.lr_scheduler.LRScheduler | Callable[[int], float] | None = None,
+    regularize: Sequence[Regularizer | str] | Regularizer | str = (),
     folder: str | Path | None = None,
     progress: str | bool = "auto",
     with_report: bool = True,
@@ -58,6 +60,7 @@ def fit(
             None takes the one that the model is made for, where it has one and no optimizer is named.
         optimizer: a name, or a torch optimizer over the model's parameters.
         schedule: a name, a torch scheduler of that optimizer, or a function from the step to a factor.
+        regularize: regularisers or their words, such as "l1(1e-4)", in order.
         folder: where to keep record, checkpoints and report; None keeps the run in memory.
         progress: "auto", "live", "log", "running" (without a last word) or "off".
         with_report: write report.html at the end, where there is a folder.
@@ -81,13 +84,14 @@ def fit(
         if value is not None:
             given[name] = value if isinstance(value, str) else "given"
             _check_object(name, value)
-    asked = Settings.make(**given)
+    acting = regularizers(regularize)  # type: ignore[arg-type]
+    asked = Settings.make(regularize=words(acting), **given)
     made_for = own_rule(model, data.target) if rule is None and optimizer is None else None
     wish = made_for if rule is None else rule
     mover = None if wish is None else rule_from(wish)
     by = None if mover is None else type(mover).__name__
     if by is not None:
-        check_alone(by, given, type(model).__name__ if made_for else "")
+        check_alone(by, {**given, **({"regularize": 0} if acting else {})}, type(model).__name__ if made_for else "")
     likelihood = likelihood_of(model, data.target, by, likelihood)
     if folder is not None:
         Record.check_free(folder)
@@ -102,6 +106,7 @@ def fit(
         mover,
         optimizer if isinstance(optimizer, torch.optim.Optimizer) else None,
         schedule if schedule is not None and not isinstance(schedule, str) else None,
+        acting,
     )
     if folder is not None:
         session.keep(Record.create(folder, session.config()))
@@ -119,6 +124,7 @@ def resume(
     rule: Rule | None = None,
     optimizer: torch.optim.Optimizer | None = None,
     schedule: Any = None,
+    regularize: Sequence[Regularizer] | None = None,
     progress: str | bool = "auto",
     with_report: bool = True,
     listeners: Sequence[Listener] = (),
@@ -129,7 +135,7 @@ def resume(
     optimizer or schedule of your own are to be given again.
     """
     record = Record.open(folder)
-    session = _reopen(record, model, data, likelihood, rule, optimizer, schedule)
+    session = _reopen(record, model, data, likelihood, rule, optimizer, schedule, regularize)
     extra = session.go_back(record)
     findings = [Finding(**entry) for entry in extra["findings"]]
     return session.train(findings, progress, with_report, listeners)
@@ -217,6 +223,7 @@ def replay(
     rule: Rule | None = None,
     optimizer: torch.optim.Optimizer | None = None,
     schedule: Any = None,
+    regularize: Sequence[Regularizer] | None = None,
 ) -> Replay:
     """Compute step number `step` (from 0) of a run again, exactly, and stop before its update.
 
@@ -225,7 +232,7 @@ def replay(
     step, and `changes` says by how much each parameter moved.
     """
     record = Record.open(folder)
-    session = _reopen(record, model, data, likelihood, rule, optimizer, schedule)
+    session = _reopen(record, model, data, likelihood, rule, optimizer, schedule, regularize)
     loop = session.loop
     total = loop.settings.epochs * loop.train.steps
     if record.config["ended"] in ("finished", "stopped early"):
@@ -288,6 +295,7 @@ def _reopen(
     rule: Rule | None = None,
     optimizer: torch.optim.Optimizer | None = None,
     schedule: Any = None,
+    regularize: Sequence[Regularizer] | None = None,
 ) -> Session:
     """Rebuild a run's parts from its config, with those that the caller holds."""
     config = record.config
@@ -303,6 +311,8 @@ def _reopen(
     for name, value in (("optimizer", optimizer), ("schedule", schedule)):
         if getattr(settings, name) == "given" and value is None:
             raise RunError(f"a run with {name} of your own needs it again", got="none", do=f"Pass {name}=…")
+    if "given" in settings.regularize and regularize is None:
+        raise RunError("a run with regularisers of your own needs them again", got="none", do="Pass regularize=[…]")
     rule = _rule_of(config) if rule is None else rule_from(rule)
     if rule is None and _rule(config)["name"] != "Gradient":
         raise RunError(
@@ -310,7 +320,7 @@ def _reopen(
             got="none",
             do="In Python, pass rule=… as it was to fit",
         )
-    return Session(model, data, likelihood or rebuilt, settings, rule, optimizer, schedule)
+    return Session(model, data, likelihood or rebuilt, settings, rule, optimizer, schedule, regularize)
 
 
 def _rule(config: dict[str, Any]) -> dict[str, Any]:

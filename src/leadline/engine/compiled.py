@@ -23,7 +23,6 @@ import torch
 from torch import Tensor, nn
 
 from leadline.data.data import Batch, Stacked
-from leadline.layers import noise
 from leadline.likelihoods.likelihood import Likelihood
 from leadline.optim.gradient import Gradient
 from leadline.optim.inline import Inline
@@ -197,13 +196,13 @@ class _Step:
     """
 
     def __init__(self, rule: Gradient, inline: Inline, columns: Sequence[str]):
-        self.joint, self.rule, self.columns = _Joint(rule.model, rule.likelihood), rule, columns
+        self.objective, self.rule, self.columns = rule.objective, rule, columns
         self.update = inline.update()
         moved = {id(p) for p in inline.parameters}
-        name_of = {id(p): name for name, p in self.joint.named_parameters()}
+        name_of = {id(p): name for name, p in self.objective.named_parameters()}
         self.names = [name_of[id(p)] for p in inline.parameters]
-        self.buffers = dict(self.joint.named_buffers())
-        self.fixed = {name: p for name, p in self.joint.named_parameters() if id(p) not in moved}
+        self.buffers = dict(self.objective.named_buffers())
+        self.fixed = {name: p for name, p in self.objective.named_parameters() if id(p) not in moved}
         self.slots = inline.slots
         self.held: Tensors = tuple(
             t.detach()
@@ -222,10 +221,7 @@ class _Step:
         def loss(values: dict[str, Tensor]) -> tuple[Tensor, dict[str, Tensor]]:
             fresh = {name: b.clone() for name, b in buffers.items()}  # training may change them in place
             with self.rule.autocast(batch):
-                losses = torch.func.functional_call(self.joint, (values, fresh, fixed), (batch,))
-            if batch.weight is None:
-                return losses.mean(), fresh
-            return (losses * batch.weight).sum() / batch.weight.sum(), fresh
+                return torch.func.functional_call(self.objective, (values, fresh, fixed), (batch,)), fresh
 
         with torch.no_grad():
             values = dict(zip(self.names, parameters, strict=True))
@@ -280,16 +276,6 @@ def _compiled(function: Callable[..., Tensor], inputs: Tensors) -> Callable[...,
 
 def _first_line(error: Exception) -> str:
     return f"{type(error).__name__}: {str(error).strip()}".splitlines()[0]
-
-
-class _Joint(nn.Module):
-    def __init__(self, model: nn.Module, likelihood: Likelihood):
-        super().__init__()
-        self.model, self.likelihood = model, likelihood
-
-    def forward(self, batch: Batch) -> Tensor:
-        with noise.keyed(batch.keys):
-            return self.likelihood.loss(self.model(batch.x), batch.y)
 
 
 class _Graph:

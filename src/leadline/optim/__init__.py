@@ -33,7 +33,7 @@ RULES: dict[str, type[Rule]] = {
 #: arguments of rules that only Python can give, since they are objects
 OBJECTS = ("separation",)
 #: settings that say how gradient descent moves, and nothing to another rule
-OF_GRADIENT = ("optimizer", "lr", "schedule", "warmup", "weight_decay", "momentum", "clip", "accumulate")
+OF_GRADIENT = ("optimizer", "lr", "schedule", "warmup", "weight_decay", "momentum", "clip", "accumulate", "regularize")
 
 
 def choices(rule_type: type[Rule]) -> dict[str, inspect.Parameter]:

@@ -9,7 +9,7 @@ of one batch exactly, however ragged the last one is.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any, cast
 
@@ -18,12 +18,13 @@ from torch import Tensor, nn
 
 from leadline.data.data import Batch
 from leadline.errors import UserError
-from leadline.layers import noise
 from leadline.likelihoods.likelihood import Likelihood
 from leadline.optim.direct import Direct
+from leadline.optim.objective import Objective
 from leadline.optim.optimizers import optimizer as optimizer_by_name
 from leadline.optim.rule import Rule
 from leadline.optim.schedules import schedule as schedule_by_name
+from leadline.regularize.regularizer import Regularizer
 from leadline.settings import Settings
 
 
@@ -33,6 +34,7 @@ class Gradient(Rule):
     optimizer: an optimizer over the model's parameters, in place of the named one.
     schedule: a torch scheduler on that optimizer (stepped once a step), or a function from the step's number to
         a factor on the learning rate, in place of the named one.
+    regularizers: what acts on the loss, in order.
     """
 
     by_gradient = True
@@ -42,8 +44,16 @@ class Gradient(Rule):
         settings: Settings,
         optimizer: torch.optim.Optimizer | None = None,
         schedule: torch.optim.lr_scheduler.LRScheduler | Callable[[int], float] | None = None,
+        regularizers: Sequence[Regularizer] = (),
     ):
-        self.settings = settings
+        self.settings, self.regularizers = settings, tuple(regularizers)
+        parted = [type(r).__name__ for r in self.regularizers if r.whole_batch]
+        if parted and settings.accumulate > 1:
+            raise UserError(
+                f"{' and '.join(parted)} need the rows of a step together",
+                got=f"accumulate={settings.accumulate}",
+                do="Leave accumulate out, or the regulariser",
+            )
         if isinstance(schedule, torch.optim.lr_scheduler.ReduceLROnPlateau):
             raise UserError(
                 "a schedule must follow from the step alone",
@@ -54,7 +64,7 @@ class Gradient(Rule):
         self._scheduler = schedule if isinstance(schedule, torch.optim.lr_scheduler.LRScheduler) else None
 
     def bind(self, model: nn.Module, likelihood: Likelihood, total_steps: int) -> None:
-        self.model, self.likelihood = model, likelihood
+        self.objective = Objective(model, likelihood, self.regularizers)
         self.parameters = [p for p in (*model.parameters(), *likelihood.parameters()) if p.requires_grad]
         self.optimizer = self._given or optimizer_by_name(self.settings, self.parameters)
         self._base = [group["lr"] for group in self.optimizer.param_groups]
@@ -63,7 +73,7 @@ class Gradient(Rule):
             self._factor = schedule_by_name(self.settings.schedule, self.settings.warmup, total_steps)
         else:
             self._factor = None if self._scheduler is not None else cast(Callable[[int], float], self._schedule)
-        self._closure = isinstance(self.optimizer, torch.optim.LBFGS)
+        self._closure = isinstance(self.optimizer, torch.optim.LBFGS) or getattr(self.optimizer, "needs_closure", False)
         self._apply = Direct(self.optimizer).step if Direct.fits(self.optimizer) else self.optimizer.step
 
     @property
@@ -102,11 +112,8 @@ class Gradient(Rule):
 
     def loss(self, batch: Batch, whole: Tensor | float | None = None) -> Tensor:
         """The batch's part of eq. 1, where `whole` is the weight of the batch that it is part of."""
-        with noise.keyed(batch.keys), self.autocast(batch):
-            losses = self.likelihood.loss(self.model(batch.x), batch.y)
-        if batch.weight is not None:
-            return (losses * batch.weight).sum() / (batch.weight.sum() if whole is None else whole)
-        return losses.mean() if whole is None else losses.sum() / whole
+        with self.autocast(batch):
+            return self.objective.forward(batch, whole)  # straight to it: a module's call takes microseconds
 
     def autocast(self, batch: Batch) -> AbstractContextManager:
         if self.settings.precision == "bf16":

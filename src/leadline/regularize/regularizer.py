@@ -1,0 +1,60 @@
+"""What a regulariser may change: what the network reads, its weights for a batch, the score of its output, the loss.
+
+    loss = r[ mean_i  score(f[inputs(x_i), weights(φ)], y_i) ]  + penalties        (1)
+
+Each is a wrapper around the same step, so that any of them works with any model, any likelihood and any optimizer.
+Whatever it draws comes from the keys of the rows (`leadline.layers.noise`): resumed and repeated runs draw the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from torch import Tensor, nn
+
+from leadline.config import Configured
+from leadline.data.data import Batch
+
+Score = Callable[[Tensor, Tensor], Tensor]
+
+
+class Regularizer(nn.Module, Configured):
+    """A concrete one overrides some of these; a number that may differ between the members of a population is a buffer.
+
+    It acts while training alone: metrics are those of the plain likelihood.
+    """
+
+    #: the word that names it in a config; empty for one that only Python can build
+    name: str = ""
+    #: whether it draws from the keys of the rows
+    draws_noise: bool = False
+    #: whether it needs the rows of a step together, so that micro-batches would change it
+    whole_batch: bool = False
+    #: whether it overrides `weights`
+    moves_weights: bool = False
+
+    @property
+    def word(self) -> str:
+        """Its name with its numbers in brackets, as a config holds it."""
+        numbers = ", ".join(f"{value:g}" for value in self.config.values())
+        return f"{type(self).name}({numbers})" if numbers else type(self).name
+
+    def inputs(self, x: Tensor, batch: Batch) -> Tensor:
+        """What the network reads in place of x."""
+        return x
+
+    def weights(self, parameters: dict[str, Tensor], batch: Batch) -> dict[str, Tensor]:
+        """The model's parameters as they count for this batch."""
+        return parameters
+
+    def score(self, inner: Score, batch: Batch) -> Score:
+        """A function of (output, y) to the loss of each row, in place of `inner`."""
+        return inner
+
+    def objective(self, loss: Tensor, model: nn.Module, share: Tensor | float) -> Tensor:
+        """The loss of a batch in place of its mean: a penalty added, say.
+
+        Args:
+            share: what the batch has of a whole step: 1, or less for a micro-batch. Penalties are scaled by it.
+        """
+        return loss
