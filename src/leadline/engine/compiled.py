@@ -11,7 +11,6 @@ inductor. torch.compile would stand between them at every call, and ask anew whe
 
 from __future__ import annotations
 
-import gc
 import shutil
 import time
 import warnings
@@ -23,6 +22,7 @@ import torch
 from torch import Tensor, nn
 
 from leadline.data.data import Batch, Stacked
+from leadline.engine.step import Recorded, Step, several, through_inductor
 from leadline.likelihoods.likelihood import Likelihood
 from leadline.optim.gradient import Gradient
 from leadline.optim.inline import Inline
@@ -35,8 +35,6 @@ _STEPS = {"cpu": range(8, 13), "cuda": range(40, 9, -1)}
 _SHORT = 30_000
 _COMPILE_SECONDS = 20.0
 _SAVED_SECONDS = 250e-6  # what a small eager step spends in Python and dispatch, and a compiled one does not
-
-Tensors = tuple[Tensor, ...]
 
 
 def obstacle(rule: Rule, device: torch.device) -> str | None:
@@ -176,137 +174,20 @@ class Compiled(Rule):
 
     def _prepare(self, columns: dict[str, Tensor]) -> Callable[..., Tensor]:
         """A function (columns, scalars) that makes the steps, and returns their losses."""
-        step = _Step(self.rule, self._inline, list(columns))
+        step = Step(self.rule, self._inline, list(columns))
         held, count = step.held, len(columns["y"])
         inputs = (*columns.values(), self._scalars([0.0] * count).to(self.device))
         if self.device.type == "cpu":
-            several = _compiled(lambda *flat: _several(step, len(held), flat), (*held, *inputs))
-            return lambda *inputs: several(*held, *inputs)
+            together = through_inductor(lambda *flat: several(step, len(held), flat), (*held, *inputs))
+            return lambda *inputs: together(*held, *inputs)
         one: Callable[..., Tensor] = step
         if self.inductor and count == self.steps_per_call:  # what is left over an epoch is not worth a compilation
-            one = _compiled(step, (*held, *(column[0] for column in inputs)))
-        return _Graph(lambda *flat: _several(one, len(held), flat), held, inputs)
-
-
-class _Step:
-    """One step as a function of flat tensors: what it changes, what else the model holds, a batch, and scalars.
-
-    Args:
-        columns: which columns of a batch there are.
-    """
-
-    def __init__(self, rule: Gradient, inline: Inline, columns: Sequence[str]):
-        self.objective, self.rule, self.columns = rule.objective, rule, columns
-        self.update = inline.update()
-        moved = {id(p) for p in inline.parameters}
-        name_of = {id(p): name for name, p in self.objective.named_parameters()}
-        self.names = [name_of[id(p)] for p in inline.parameters]
-        self.buffers = dict(self.objective.named_buffers())
-        self.fixed = {name: p for name, p in self.objective.named_parameters() if id(p) not in moved}
-        self.slots = inline.slots
-        self.held: Tensors = tuple(
-            t.detach()
-            for group in (inline.parameters, *self.slots, self.buffers.values(), self.fixed.values())
-            for t in group
-        )
-
-    def __call__(self, *flat: Tensor) -> Tensor:
-        rest = iter(flat)
-        take = lambda like: [next(rest) for _ in like]  # noqa: E731
-        parameters, slots = take(self.names), [take(slot) for slot in self.slots]
-        buffers, fixed = (dict(zip(part, take(part), strict=True)) for part in (self.buffers, self.fixed))
-        batch = Batch(**dict(zip(self.columns, take(self.columns), strict=True)))
-        [scalars] = rest
-
-        def loss(values: dict[str, Tensor]) -> tuple[Tensor, dict[str, Tensor]]:
-            fresh = {name: b.clone() for name, b in buffers.items()}  # training may change them in place
-            with self.rule.autocast(batch):
-                return torch.func.functional_call(self.objective, (values, fresh, fixed), (batch,)), fresh
-
-        with torch.no_grad():
-            values = dict(zip(self.names, parameters, strict=True))
-            gradients, (value, fresh) = torch.func.grad_and_value(loss, has_aux=True)(values)
-            moves = [gradients[name] for name in self.names]
-            if (clip := self.rule.settings.clip) is not None:
-                norm = torch.stack([g.square().sum() for g in moves]).sum().sqrt()
-                factor = (clip / (norm + 1e-6)).clamp(max=1.0)
-                moves = [g * factor for g in moves]
-            self.update(parameters, slots, moves, scalars)
-            for name, b in buffers.items():
-                b.copy_(fresh[name])
-        return value
-
-
-def _several(step: Callable[..., Tensor], held: int, flat: Tensors) -> Tensor:
-    """Consecutive steps; beyond the first `held`, tensors have an axis more, that of the steps."""
-    rows = zip(*(column.unbind() for column in flat[held:]), strict=True)
-    return torch.stack([step(*flat[:held], *row) for row in rows])
-
-
-_KNOWN: dict[Any, Callable[..., Tensor]] = {}  # of this process: a second run of the same shape starts at once
-
-
-def _compiled(function: Callable[..., Tensor], inputs: Tensors) -> Callable[..., Tensor]:
-    """`function` of flat tensors, through inductor. What it does must not depend on their values."""
-    from torch import _inductor as inductor
-    from torch.fx.experimental.proxy_tensor import make_fx
-
-    trace = make_fx(lambda *flat: (function(*flat),), tracing_mode="fake", _allow_non_fake_inputs=True)
-    graph = trace(*inputs)
-    constants = any(node.op == "get_attr" for node in graph.graph.nodes)
-    key = (
-        None
-        if constants
-        else (
-            str(graph.graph),
-            tuple((t.shape, t.stride(), t.dtype, t.device) for t in inputs),
-            torch.get_num_threads(),
-            torch.get_float32_matmul_precision(),
-        )
-    )
-    if key in _KNOWN:
-        return _KNOWN[key]
-    tupled: Any = inductor.compile(graph, list(inputs), options={"cpp_wrapper": inputs[0].device.type == "cpu"})
-    compiled = lambda *flat: tupled(*flat)[0]  # noqa: E731
-    gc.collect()  # a compiler leaves much behind: better now than between two steps
-    if key is not None:
-        _KNOWN[key] = compiled
-    return compiled
+            one = through_inductor(step, (*held, *(column[0] for column in inputs)))
+        return Recorded(lambda *flat: several(one, len(held), flat), held, inputs)
 
 
 def _first_line(error: Exception) -> str:
     return f"{type(error).__name__}: {str(error).strip()}".splitlines()[0]
-
-
-class _Graph:
-    """A recorded CUDA graph of several steps: inputs are copied into its own buffers, then it is replayed.
-
-    Args:
-        several: of `held` tensors, which it may change, and of `inputs`.
-    """
-
-    def __init__(self, several: Callable[..., Tensor], held: Tensors, inputs: Tensors):
-        self.held, self.inputs = held, tuple(t.clone() for t in inputs)
-        before = [t.clone() for t in held]
-        side = torch.cuda.Stream()
-        side.wait_stream(torch.cuda.current_stream())
-        with torch.cuda.stream(side), warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            for _ in range(3):  # libraries allocate their work space, the compiler compiles
-                several(*held, *self.inputs)
-        torch.cuda.current_stream().wait_stream(side)
-        self.graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(self.graph):
-            self.losses = several(*held, *self.inputs)
-        with torch.no_grad():
-            for t, old in zip(held, before, strict=True):
-                t.copy_(old)  # warming up moved them
-
-    def __call__(self, *inputs: Tensor) -> Tensor:
-        for own, new in zip(self.inputs, inputs, strict=True):
-            own.copy_(new, non_blocking=True)
-        self.graph.replay()
-        return self.losses.clone()
 
 
 _COLUMNS = ("x", "y", "weight", "keys")  # what a step reads of a batch

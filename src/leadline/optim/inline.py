@@ -12,6 +12,8 @@ reads or changes is an argument, the rates as a tensor of `scalars`: a step is c
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -68,12 +70,10 @@ class Inline:
         return [self._gather("momentum_buffer")] if self.group["momentum"] else []
 
     def scalars(self, rates: list[float]) -> list[list[float]]:
-        """For each of the coming steps: rate η, and for Adam η / (1 - β₁ᵗ) and √(1 - β₂ᵗ)."""
-        if not self.adam:
-            return [[rate, 0.0, 0.0] for rate in rates]
-        beta1, beta2 = self.group["betas"]
-        t = self.count
-        return [[rate, rate / (1 - beta1 ** (t + k)), (1 - beta2 ** (t + k)) ** 0.5] for k, rate in enumerate(rates, 1)]
+        """For each of the coming steps, the numbers of `step_numbers`."""
+        group = self.group
+        own = Member(group["weight_decay"], group.get("momentum", 0.0))
+        return [step_numbers(self.adam, group, own, rate, self.count + k) for k, rate in enumerate(rates, 1)]
 
     def counted(self, steps: int) -> None:
         """Tell the optimizer's own step counters of steps made here."""
@@ -81,21 +81,25 @@ class Inline:
         if self.adam:
             torch._foreach_add_(self._gather("step"), float(steps))
 
-    def update(self) -> Update:
-        """A function (parameters, slots, gradients, scalars of one step) that moves parameters and slots in place."""
+    def update(self, decays: bool | None = None) -> Update:
+        """A function (parameters, slots, gradients, numbers of one step) that moves parameters and slots in place.
+
+        Args:
+            decays: whether there is a decay at all; None asks the optimizer.
+        """
         group = self.group
-        decay = group["weight_decay"]
+        decays = bool(group["weight_decay"]) if decays is None else decays
         if not self.adam:
-            return _sgd(decay, group["momentum"], group["nesterov"])
+            return _sgd(decays, bool(group["momentum"]), group["nesterov"])
         (beta1, beta2), eps = group["betas"], group["eps"]
         decoupled = isinstance(self.optimizer, torch.optim.AdamW) or group.get("decoupled_weight_decay", False)
 
-        def adam(parameters: list[Tensor], slots: list[list[Tensor]], gradients: list[Tensor], scalars: Tensor) -> None:
-            rate, step_size, root = scalars.unbind()
+        def adam(parameters: list[Tensor], slots: list[list[Tensor]], gradients: list[Tensor], numbers: Tensor) -> None:
+            rate, step_size, root, decay, _ = numbers.unbind()
             for p, g, u, v in zip(parameters, gradients, *slots, strict=True):
-                if decay and decoupled:
+                if decays and decoupled:
                     p.mul_(1 - rate * decay)  # eq. 3
-                elif decay:
+                elif decays:
                     g = g + decay * p
                 u.lerp_(g, 1 - beta1)
                 v.mul_(beta2).addcmul_(g, g, value=1 - beta2)
@@ -104,13 +108,30 @@ class Inline:
         return adam
 
 
-def _sgd(decay: float, momentum: float, nesterov: bool) -> Update:
-    def sgd(parameters: list[Tensor], slots: list[list[Tensor]], gradients: list[Tensor], scalars: Tensor) -> None:
-        rate = scalars[0]
+@dataclass(frozen=True)
+class Member:
+    """What may differ between the members of a population in one update, besides the rate."""
+
+    decay: float
+    momentum: float
+
+
+def step_numbers(adam: bool, group: dict[str, Any], member: Member, rate: float, t: int) -> list[float]:
+    """Of step number t, from 1: rate η; for Adam η / (1 - β₁ᵗ) and √(1 - β₂ᵗ); decay λ; momentum m."""
+    size, root = 0.0, 0.0
+    if adam:
+        beta1, beta2 = group["betas"]
+        size, root = rate / (1 - beta1**t), (1 - beta2**t) ** 0.5
+    return [rate, size, root, member.decay, member.momentum]
+
+
+def _sgd(decays: bool, moves_on: bool, nesterov: bool) -> Update:
+    def sgd(parameters: list[Tensor], slots: list[list[Tensor]], gradients: list[Tensor], numbers: Tensor) -> None:
+        rate, _, _, decay, momentum = numbers.unbind()
         for k, (p, g) in enumerate(zip(parameters, gradients, strict=True)):
-            if decay:
+            if decays:
                 g = g + decay * p  # eq. 3
-            if momentum:
+            if moves_on:
                 b = slots[0][k].mul_(momentum).add_(g)
                 g = g + momentum * b if nesterov else b
             p.sub_(rate * g)  # eq. 1

@@ -1,0 +1,147 @@
+"""One gradient step as a pure function of every tensor that it reads or changes, and what runs such a function fast.
+
+    step(φ, memory, buffers, fixed, batch, numbers) -> loss         changes the first three in place
+
+A trace of it is a plain list of tensor operations. It can be run as it is, through inductor, or recorded as a CUDA
+graph; and `torch.vmap` of it is the step of a whole population.
+"""
+
+from __future__ import annotations
+
+import gc
+import warnings
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from leadline.data.data import Batch
+from leadline.optim.gradient import Gradient
+from leadline.optim.inline import Inline, Update
+
+Tensors = tuple[Tensor, ...]
+
+
+class Step:
+    """One step as a function of flat tensors: what it changes, what else the model holds, a batch, and scalars.
+
+    Args:
+        columns: which columns of a batch there are.
+        update: in place of the optimizer's own.
+    """
+
+    def __init__(self, rule: Gradient, inline: Inline, columns: Sequence[str], update: Update | None = None):
+        self.objective, self.rule, self.columns = rule.objective, rule, columns
+        self.update = update or inline.update()
+        moved = {id(p) for p in inline.parameters}
+        name_of = {id(p): name for name, p in self.objective.named_parameters()}
+        self.names = [name_of[id(p)] for p in inline.parameters]
+        self.buffers = dict(self.objective.named_buffers())
+        self.fixed = {name: p for name, p in self.objective.named_parameters() if id(p) not in moved}
+        self.slots = inline.slots
+        self.held: Tensors = tuple(
+            t.detach()
+            for group in (inline.parameters, *self.slots, self.buffers.values(), self.fixed.values())
+            for t in group
+        )
+
+    def __call__(self, *flat: Tensor) -> Tensor:
+        rest = iter(flat)
+        take = lambda like: [next(rest) for _ in like]  # noqa: E731
+        parameters, slots = take(self.names), [take(slot) for slot in self.slots]
+        buffers, fixed = (dict(zip(part, take(part), strict=True)) for part in (self.buffers, self.fixed))
+        batch = Batch(**dict(zip(self.columns, take(self.columns), strict=True)))
+        [scalars] = rest
+
+        def loss(values: dict[str, Tensor]) -> tuple[Tensor, dict[str, Tensor]]:
+            fresh = {name: b.clone() for name, b in buffers.items()}  # training may change them in place
+            with self.rule.autocast(batch):
+                return torch.func.functional_call(self.objective, (values, fresh, fixed), (batch,)), fresh
+
+        with torch.no_grad():
+            values = dict(zip(self.names, parameters, strict=True))
+            gradients, (value, fresh) = torch.func.grad_and_value(loss, has_aux=True)(values)
+            moves = [gradients[name] for name in self.names]
+            if (clip := self.rule.settings.clip) is not None:
+                norm = torch.stack([g.square().sum() for g in moves]).sum().sqrt()
+                factor = (clip / (norm + 1e-6)).clamp(max=1.0)
+                moves = [g * factor for g in moves]
+            self.update(parameters, slots, moves, scalars)
+            for name, b in buffers.items():
+                b.copy_(fresh[name])
+        return value
+
+
+def several(step: Callable[..., Tensor], held: int, flat: Tensors) -> Tensor:
+    """Consecutive steps; beyond the first `held`, tensors have an axis more, that of the steps."""
+    rows = zip(*(column.unbind() for column in flat[held:]), strict=True)
+    return torch.stack([step(*flat[:held], *row) for row in rows])
+
+
+_KNOWN: dict[Any, Callable[..., Tensor]] = {}  # of this process: a second run of the same shape starts at once
+
+
+def traced(function: Callable[..., Tensor], inputs: Tensors) -> torch.fx.GraphModule:
+    """`function` of flat tensors as a list of tensor operations. What it does must not depend on their values."""
+    from torch.fx.experimental.proxy_tensor import make_fx
+
+    trace = make_fx(lambda *flat: (function(*flat),), tracing_mode="fake", _allow_non_fake_inputs=True)
+    return trace(*inputs)
+
+
+def through_inductor(function: Callable[..., Tensor], inputs: Tensors) -> Callable[..., Tensor]:
+    """The trace of `function`, compiled."""
+    from torch import _inductor as inductor
+
+    graph = traced(function, inputs)
+    constants = any(node.op == "get_attr" for node in graph.graph.nodes)
+    key = (
+        None
+        if constants
+        else (
+            str(graph.graph),
+            tuple((t.shape, t.stride(), t.dtype, t.device) for t in inputs),
+            torch.get_num_threads(),
+            torch.get_float32_matmul_precision(),
+        )
+    )
+    if key in _KNOWN:
+        return _KNOWN[key]
+    tupled: Any = inductor.compile(graph, list(inputs), options={"cpp_wrapper": inputs[0].device.type == "cpu"})
+    compiled = lambda *flat: tupled(*flat)[0]  # noqa: E731
+    gc.collect()  # a compiler leaves much behind: better now than between two steps
+    if key is not None:
+        _KNOWN[key] = compiled
+    return compiled
+
+
+class Recorded:
+    """A recorded CUDA graph of several steps: inputs are copied into its own buffers, then it is replayed.
+
+    Args:
+        several: of `held` tensors, which it may change, and of `inputs`.
+    """
+
+    def __init__(self, several: Callable[..., Tensor], held: Tensors, inputs: Tensors):
+        self.held, self.inputs = held, tuple(t.clone() for t in inputs)
+        before = [t.clone() for t in held]
+        side = torch.cuda.Stream()
+        side.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(side), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            for _ in range(3):  # libraries allocate their work space, the compiler compiles
+                several(*held, *self.inputs)
+        torch.cuda.current_stream().wait_stream(side)
+        self.graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(self.graph):
+            self.losses = several(*held, *self.inputs)
+        with torch.no_grad():
+            for t, old in zip(held, before, strict=True):
+                t.copy_(old)  # warming up moved them
+
+    def __call__(self, *inputs: Tensor) -> Tensor:
+        for own, new in zip(self.inputs, inputs, strict=True):
+            own.copy_(new, non_blocking=True)
+        self.graph.replay()
+        return self.losses.clone()
