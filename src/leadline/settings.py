@@ -46,8 +46,8 @@ class Settings:
     init_scale: float = 1.0
     """factor on all first weights of matrices and kernels, above 0"""
     average: str = "none"
-    """weights that are validated and kept: none (the newest), ema(decay) or swa(start), the share of the run from which on
-    the weights of every epoch's end are averaged"""
+    """of the weights that are validated and kept: none, ema(decay) over steps, or swa(start) over the ends of epochs,
+    from that share of the run on"""
     replacement: bool = False
     """draw an epoch's rows with replacement: some come twice, some not at all"""
     accumulate: int = 1

@@ -84,9 +84,12 @@ def optimizers(folder: Path) -> dict[str, str]:
     for name in CHOICES["optimizer"]:
         if name != "given":
             made = optimizer(Settings(optimizer=name), [torch.nn.Parameter(torch.zeros(1))])
-            nesterov = ", with Nesterov momentum" if made.defaults.get("nesterov") else ""
-            what = first_sentence(type(made), "").removeprefix("Implements ")
-            found[name] = f"torch.optim.{type(made).__name__}{nesterov}: {what}"
+            options = {"nesterov": ", with Nesterov momentum", "amsgrad": ", with AMSGrad's maximum"}
+            form = "".join(words for option, words in options.items() if made.defaults.get(option))
+            form += {True: ", as printed", False: ", exact", None: ""}[getattr(made, "printed", None)]
+            what = first_sentence(type(made), type(made).__name__).removeprefix("Implements ")
+            place = "torch" if type(made).__module__.startswith("torch.") else "leadline"
+            found[name] = f"{place}.optim.{type(made).__name__}{form}: {what}"
     return found
 
 

@@ -12,19 +12,40 @@ from leadline.data.target import Target
 from leadline.errors import UnknownName, UserError
 from leadline.likelihoods import LIKELIHOODS, Likelihood, likelihood_for
 from leadline.names import lookup, suggest
+from leadline.optim.averaged_momentum import AveragedMomentum
+from leadline.optim.damped_newton import DampedNewton
+from leadline.optim.entropy_descent import EntropyDescent
+from leadline.optim.exhaustive import Exhaustive
+from leadline.optim.gauss_newton import GaussNewton
 from leadline.optim.gradient import Gradient
 from leadline.optim.hebb import Hebb
 from leadline.optim.least_squares import LeastSquares
+from leadline.optim.line_search import LineSearch
+from leadline.optim.look_ahead import LookAhead
+from leadline.optim.muon import Muon
 from leadline.optim.newton import Newton
+from leadline.optim.per_example_adam import PerExampleAdam
 from leadline.optim.perceptron import PerceptronRule
+from leadline.optim.printed_adam import PrintedAdam
 from leadline.optim.rule import Rule
 from leadline.optim.schedules import SCHEDULES
+from leadline.optim.sharpness_aware import SharpnessAware
+from leadline.optim.sign_descent import SignDescent
+from leadline.optim.swats import SWATS
+from leadline.optim.variance_reduced import SVRG
 from leadline.optim.votes import Votes
+from leadline.optim.yogi import Yogi
 from leadline.settings import given
 
 RULES: dict[str, type[Rule]] = {
     "LeastSquares": LeastSquares,
     "Newton": Newton,
+    "DampedNewton": DampedNewton,
+    "GaussNewton": GaussNewton,
+    "LineSearch": LineSearch,
+    "SVRG": SVRG,
+    "PerExampleAdam": PerExampleAdam,
+    "Exhaustive": Exhaustive,
     "PerceptronRule": PerceptronRule,
     "Hebb": Hebb,
     "Votes": Votes,
@@ -145,13 +166,28 @@ def told(model: nn.Module | type[nn.Module], rule: str, likelihood: Likelihood, 
 __all__ = [
     "RULES",
     "SCHEDULES",
+    "SVRG",
+    "SWATS",
+    "AveragedMomentum",
+    "DampedNewton",
+    "EntropyDescent",
+    "Exhaustive",
+    "GaussNewton",
     "Gradient",
     "Hebb",
     "LeastSquares",
+    "LineSearch",
+    "LookAhead",
+    "Muon",
     "Newton",
+    "PerExampleAdam",
     "PerceptronRule",
+    "PrintedAdam",
     "Rule",
+    "SharpnessAware",
+    "SignDescent",
     "Votes",
+    "Yogi",
     "check_alone",
     "choices",
     "likelihood_of",

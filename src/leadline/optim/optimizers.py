@@ -1,4 +1,4 @@
-"""torch's optimizers by name, each with the implementation that is fastest where the weights lie."""
+"""Optimizers by name: torch's own, each with the implementation that is fastest where the weights lie, and ours."""
 
 from __future__ import annotations
 
@@ -8,6 +8,15 @@ import torch
 from torch import nn
 
 from leadline.names import lookup
+from leadline.optim.averaged_momentum import AveragedMomentum
+from leadline.optim.entropy_descent import EntropyDescent
+from leadline.optim.look_ahead import LookAhead
+from leadline.optim.muon import Muon
+from leadline.optim.printed_adam import PrintedAdam
+from leadline.optim.sharpness_aware import SharpnessAware
+from leadline.optim.sign_descent import SignDescent
+from leadline.optim.swats import SWATS
+from leadline.optim.yogi import Yogi
 from leadline.settings import Settings
 
 
@@ -24,10 +33,22 @@ def optimizer(settings: Settings, parameters: Iterable[nn.Parameter]) -> torch.o
         ),
         "adam": lambda: o.Adam(parameters, lr, weight_decay=decay, fused=fused),
         "adamw": lambda: o.AdamW(parameters, lr, weight_decay=decay, fused=fused),
-        "rmsprop": lambda: o.RMSprop(parameters, lr, momentum=momentum, weight_decay=decay),
-        "adagrad": lambda: o.Adagrad(parameters, lr, weight_decay=decay),
+        "amsgrad": lambda: o.Adam(parameters, lr, weight_decay=decay, amsgrad=True),
         "nadam": lambda: o.NAdam(parameters, lr, weight_decay=decay, decoupled_weight_decay=True),
         "radam": lambda: o.RAdam(parameters, lr, weight_decay=decay, decoupled_weight_decay=True),
+        "rmsprop": lambda: o.RMSprop(parameters, lr, momentum=momentum, weight_decay=decay),
+        "adagrad": lambda: o.Adagrad(parameters, lr, weight_decay=decay),
+        "adadelta": lambda: o.Adadelta(parameters, lr, weight_decay=decay),
+        "muon": lambda: Muon(parameters, lr, momentum, decay),
+        "yogi": lambda: Yogi(parameters, lr, weight_decay=decay),
+        "swats": lambda: SWATS(parameters, lr, (momentum, 0.999), weight_decay=decay),
+        "averaged": lambda: AveragedMomentum(parameters, lr, momentum, decay),
+        "nesterov_printed": lambda: LookAhead(parameters, lr, momentum, printed=True, weight_decay=decay),
+        "nesterov_ahead": lambda: LookAhead(parameters, lr, momentum, printed=False, weight_decay=decay),
+        "sign": lambda: SignDescent(parameters, lr, weight_decay=decay),
+        "adam_printed": lambda: PrintedAdam(parameters, lr, weight_decay=decay),
+        "sam": lambda: SharpnessAware(parameters, lr, momentum, weight_decay=decay),
+        "entropy": lambda: EntropyDescent(parameters, lr, weight_decay=decay),
         "lbfgs": lambda: o.LBFGS(parameters, lr, max_iter=10, line_search_fn="strong_wolfe"),
     }
     return lookup(settings.optimizer, table, "optimizer")()
