@@ -3,7 +3,7 @@ import torch
 
 from leadline.data.data import Data, Split
 from leadline.data.target import Target
-from leadline.doctor.calibration import check_calibration, expected_error
+from leadline.doctor.calibration import check_calibration
 from leadline.likelihoods import Categorical, Exponential, Normal, Poisson
 
 
@@ -26,12 +26,6 @@ def test_bold_ones_are_shown_and_timid_ones_recorded():
     (bold,), (timid,) = classes(2000, temperature=0.3), classes(2000, temperature=4.0)
     assert (bold.code, bold.severity) == ("miscalibrated", "warning") and "bold" in bold.what
     assert (timid.code, timid.severity) == ("miscalibrated", "note") and "timid" in timid.what
-
-
-def test_error_of_bins_by_hand():
-    confidence = torch.tensor([0.5, 0.5, 0.9, 0.9])
-    correct = torch.tensor([1.0, 0.0, 0.0, 1.0])  # gaps: 0 in the first bin, 0.4 in the second
-    assert float(expected_error(confidence, correct, bins=2)) == pytest.approx(0.2)
 
 
 def coverage(n, sigma, variance="learned", seed=0):

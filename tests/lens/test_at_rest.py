@@ -1,5 +1,6 @@
 """Every lens leaves a module bit for bit as it was, and speaks the report's visual language."""
 
+import copy
 import json
 
 import numpy as np
@@ -8,6 +9,7 @@ import torch
 from torch import nn
 
 import leadline as ll
+from leadline.engine.events import RunStarted
 from leadline.errors import UserError
 from leadline.lens import style
 from leadline.lens.at_rest import at_rest, exactly
@@ -46,6 +48,12 @@ def same(a, b):
     )
 
 
+def kept(model):
+    path = ll.lens.Path(model)
+    path(RunStarted(1, 1))
+    return path
+
+
 MOONS, OTHER = ll.data.moons(num=60), nn.Linear(2, 1)
 LENSES = {
     "joints": lambda m, _: ll.lens.joints(m, torch.tensor([-1.0, 0.0]), torch.tensor([1.0, 0.5])),
@@ -63,6 +71,13 @@ LENSES = {
     ),
     "family": lambda m, _: ll.lens.family(m, {"first.bias[0]": [0.0, 1.0]}, [0, 0], [1, 1], num=5),
     "superposition": lambda m, _: ll.lens.superposition(m, 2),
+    "hessian": lambda m, d: ll.lens.hessian(m, d),
+    "sharpness": lambda m, d: ll.lens.sharpness(m, d, draws=2, radii=[0.1], noise=[0.1]),
+    "connect": lambda m, d: ll.lens.connect(m, copy.deepcopy(m), d, steps=2, num=3),
+    "averaging": lambda m, d: ll.lens.averaging([m, copy.deepcopy(m)], d),
+    "gradient_noise": lambda m, d: ll.lens.gradient_noise(m, d, batch=4),
+    "confidence": lambda m, d: ll.lens.confidence(m, d, kept(m)),
+    "lipschitz": lambda m, d: ll.lens.lipschitz(m, d, most=5),
 }
 FOLDED = {
     "simplex": (lambda: Awkward(2, 3), 2, lambda m, x: ll.lens.simplex(m, (x, CODES), likelihood=THREE)),

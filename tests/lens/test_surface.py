@@ -87,9 +87,9 @@ def test_random_directions_have_the_lengths_of_the_filters():
     model = ll.models.MLP(3, (5, 4), 2)
     with torch.no_grad():
         model.layers[0].map.weight.mul_(7)
-    from leadline.lens.surface import _random
+    from leadline.lens.directions import random_direction
 
-    direction, again, other = _random(model, 0), _random(model, 0), _random(model, 1)
+    direction, again, other = (random_direction(model, seed) for seed in (0, 0, 1))
     assert torch.equal(direction, again) and not torch.equal(direction, other)
     place = 0
     for p in model.parameters():
@@ -159,3 +159,34 @@ def test_slices_and_pairs_are_answered_too():
         ll.lens.loss_slice(model, line_data())
     with pytest.raises(UserError, match="Data, a Split"):
         ll.lens.loss_slice(nn.Linear(1, 1), 5)
+
+
+def test_filter_normalised_planes_do_not_see_how_a_network_is_written():
+    torch.manual_seed(0)
+    model = ll.models.MLP(2, (8, 8), 1, activation="relu", p_drop=0.0).double()
+    other = ll.models.rescale(ll.models.rescale(model, 0, 5.0), 1, 0.1)
+    data = ll.data.moons(num=60)
+    one, two = (ll.lens.loss_surface(m, data, num=5) for m in (model, other))
+    assert np.allclose(one.loss, two.loss, rtol=1e-9)
+    line, again = (ll.lens.loss_slice(m, data, num=5) for m in (model, other))
+    assert np.allclose(line.loss, again.loss, rtol=1e-9)
+    plain, changed = (ll.lens.loss_surface(m, data, num=5, normalise="none") for m in (model, other))
+    assert not np.allclose(plain.loss, changed.loss, rtol=1e-2)
+    with pytest.raises(UserError, match="Did you mean filter"):
+        ll.lens.loss_surface(model, data, normalise="filters")
+
+
+def test_a_path_keeps_buffers_too():
+    from leadline.engine.events import RunStarted, StepsDone
+
+    model = nn.Sequential(nn.Linear(1, 2), nn.BatchNorm1d(2))
+    path = ll.lens.Path(model)
+    path(RunStarted(1, 1))
+    first = {name: t.clone() for name, t in model.state_dict().items()}
+    model(torch.randn(8, 1))
+    with torch.no_grad():
+        model[0].weight.add_(1)
+    path(StepsDone(0, 1, torch.zeros(1)))
+    assert len(path) == 2 and all(torch.equal(path.state(0)[name], t) for name, t in first.items())
+    assert all(torch.equal(path.state(1)[name], t) for name, t in model.state_dict().items())
+    assert not torch.equal(path.state(0)["1.running_mean"], path.state(1)["1.running_mean"])

@@ -1,10 +1,7 @@
-"""Do probabilities come true as often as they say?
+"""Do probabilities come true as often as they say? The doctor's word on the numbers of `likelihoods.calibration`.
 
-    ECE = Σ_bins (rows in bin / rows) · |accuracy of bin - mean confidence of bin|        (1)   classes
-    coverage = share of targets inside their 90 % interval                                (2)   real targets
-
-Both are noisy. (1) is above 0 even for perfect probabilities, so it is compared with what it would be if they were
-true: labels are drawn from the confidences themselves, many times. (2) is compared with its binomial error.
+The calibration error of classes is compared with what it would be if the probabilities were true, the coverage of 90 %
+intervals with its binomial error.
 """
 
 from __future__ import annotations
@@ -22,12 +19,12 @@ from leadline.doctor.words import percent
 from leadline.errors import UserError
 from leadline.likelihoods.angles import TURN
 from leadline.likelihoods.bernoulli import BernoulliPrediction
+from leadline.likelihoods.calibration import choices, error_by_chance, expected_error
 from leadline.likelihoods.classes import ClassPrediction
 from leadline.likelihoods.joint import Joint
 from leadline.likelihoods.likelihood import Likelihood
 from leadline.likelihoods.prediction import Prediction
 
-BINS, DRAWS = 10, 200
 # Confidence that is ten points too high on average misleads whoever acts on it; five are worth a record. Too much
 # caution is recorded only: it goes away with training, and costs less than false confidence.
 ECE_WARNING, ECE_NOTE = 0.10, 0.05
@@ -69,29 +66,15 @@ def check_calibration(data: Data, likelihood: Likelihood, outputs: Mapping[str, 
     return []
 
 
-def expected_error(confidence: Tensor, correct: Tensor, bins: int = BINS) -> Tensor:
-    """ECE (1) over bins of equally many rows; `correct` may have leading axes of repeated draws.
-
-    >>> round(float(expected_error(torch.full((100,), 0.9), torch.ones(100))), 6)
-    0.1
-    """
-    order = confidence.argsort()
-    gap = (correct.double() - confidence.double())[..., order]
-    parts = gap.tensor_split(min(bins, gap.shape[-1]), dim=-1)
-    return torch.stack([part.sum(-1).abs() for part in parts]).sum(0).div(gap.shape[-1])
-
-
 def _classes(name: str, probabilities: Tensor, y: Tensor) -> list[Finding]:
     generator = torch.Generator().manual_seed(0)
-    # equal confidences are told apart by their place in the file alone: shuffled, so that a sorted file does no harm
-    order = torch.randperm(len(y), generator=generator).to(y.device)
-    confidence, choice = probabilities[order].double().max(-1)
-    correct = choice == y[order].long()
+    confidence, correct = choices(probabilities, y, generator)
     error = float(expected_error(confidence, correct))
     if error < ECE_NOTE:
         return []
-    draws = torch.rand(DRAWS, len(y), generator=generator, dtype=torch.float64).to(y.device) < confidence
-    by_chance = float(expected_error(confidence, draws).max())  # the worst of 200: one honest model in 201 exceeds it
+    by_chance = float(
+        error_by_chance(confidence, generator).max()
+    )  # the worst of 200: one honest model in 201 exceeds it
     if error <= by_chance:
         return []
     accuracy, mean = float(correct.double().mean()), float(confidence.mean())

@@ -2,6 +2,11 @@
 
     joints, regions, cells, patterns    linear regions of piecewise linear networks: on a line, on a plane, in a box
     loss_surface, loss_slice, Path      the loss over the weights, and the way that a run took
+    hessian, sharpness                  how the loss curves, and what shaking the weights does to it
+    connect, averaging                  between two minima: barriers, bent paths, averaged weights
+    gradient_noise, UpdateRatios        how much batches differ, and how far a step moves each layer
+    confidence, calibration             how sure a network grows, and whether it may be
+    lipschitz, rademacher, vc_dimension, effective_capacity    how fast it can change, and how much it can hold
     curve, boundary                     answers over one feature or two: bands, probabilities, boundaries, surfaces
     density, simplex                    predicted distributions of rows; three class probabilities as a triangle
     criterion, criteria                 what a likelihood asks of an output; fits by squares and by likelihood
@@ -16,8 +21,12 @@ Each returns a `View`: a frozen record with `plot()`, which makes a matplotlib f
 
 from leadline.lens.activations import Activations, activations
 from leadline.lens.boundary import Boundary, boundary
+from leadline.lens.calibration import Coverage, Reliability, calibration
+from leadline.lens.capacity import Rademacher, Shattering, effective_capacity, rademacher, vc_dimension
 from leadline.lens.cells import Cells, cells
 from leadline.lens.class_curve import ClassCurve
+from leadline.lens.confidence import Confidence, confidence
+from leadline.lens.connection import Averaging, Connection, averaging, connect
 from leadline.lens.criteria import Criteria, criteria
 from leadline.lens.criterion import Criterion, criterion
 from leadline.lens.curve import Curve, curve
@@ -26,19 +35,29 @@ from leadline.lens.distance import Distance, distance
 from leadline.lens.family import Family, family
 from leadline.lens.flow import Flow, flow
 from leadline.lens.folding import Folding, folding
+from leadline.lens.gradient_noise import GradientNoise, gradient_noise
+from leadline.lens.hessian import Hessian, hessian
 from leadline.lens.joints import Joints, describe, joints
+from leadline.lens.lipschitz import Lipschitz, lipschitz
 from leadline.lens.panels import Panels, panels
+from leadline.lens.path import Path, flat
 from leadline.lens.regions import Regions, patterns, regions
+from leadline.lens.sharpness import Sharpness, sharpness
 from leadline.lens.simplex import Simplex, simplex
 from leadline.lens.superposition import Superposition, superposition
-from leadline.lens.surface import Path, Slice, Surface, flat, loss_slice, loss_surface
+from leadline.lens.surface import Slice, Surface, loss_slice, loss_surface
+from leadline.lens.updates import UpdateRatios, Updates
 from leadline.lens.view import View
 
 __all__ = [
     "Activations",
+    "Averaging",
     "Boundary",
     "Cells",
     "ClassCurve",
+    "Confidence",
+    "Connection",
+    "Coverage",
     "Criteria",
     "Criterion",
     "Curve",
@@ -47,34 +66,54 @@ __all__ = [
     "Family",
     "Flow",
     "Folding",
+    "GradientNoise",
+    "Hessian",
     "Joints",
+    "Lipschitz",
     "Panels",
     "Path",
+    "Rademacher",
     "Regions",
+    "Reliability",
+    "Sharpness",
+    "Shattering",
     "Simplex",
     "Slice",
     "Superposition",
     "Surface",
+    "UpdateRatios",
+    "Updates",
     "View",
     "activations",
+    "averaging",
     "boundary",
+    "calibration",
     "cells",
+    "confidence",
+    "connect",
     "criteria",
     "criterion",
     "curve",
     "density",
     "describe",
     "distance",
+    "effective_capacity",
     "family",
     "flat",
     "flow",
     "folding",
+    "gradient_noise",
+    "hessian",
     "joints",
+    "lipschitz",
     "loss_slice",
     "loss_surface",
     "panels",
     "patterns",
+    "rademacher",
     "regions",
+    "sharpness",
     "simplex",
     "superposition",
+    "vc_dimension",
 ]

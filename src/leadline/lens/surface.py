@@ -12,65 +12,25 @@ penalties; the likelihood's own parameters stay as they are.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 from torch import Tensor, nn
-from torch.func import functional_call
 
-from leadline.engine.events import Event, RunStarted, StepsDone
-from leadline.errors import ShapeError, UserError
+from leadline.errors import ShapeError
 from leadline.lens.at_rest import at_rest
+from leadline.lens.directions import UNITS, axes, axis, plane_directions, random_direction, trail_of, vector
+from leadline.lens.landscape import Landscape
+from leadline.lens.path import Path, flat
 from leadline.lens.regions import check_window
-from leadline.lens.rows import loss_of, rows_of
 from leadline.lens.style import HALF, HUES, INK, PATH, SEQUENTIAL, blank, colour_bar, label, percent, short, styled
 from leadline.lens.view import View
-from leadline.lens.weights import weight_at
-from leadline.names import suggest
-from leadline.settings import given, real, whole
+from leadline.settings import real, whole
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-
-
-class Path:
-    """The weights that a run passes through: a listener for `fit`.
-
-    Args:
-        model: whose weights to keep.
-        every: steps between two of them, at least 1.
-
-    >>> import leadline as ll
-    >>> model, data = ll.models.Linear(2, 1), ll.data.moons(num=60)
-    >>> path = Path(model)
-    >>> _ = ll.fit(model, data, epochs=3, progress=False, listeners=[path])
-    >>> path.weights.shape[1]  # two slopes and an offset
-    3
-    """
-
-    def __init__(self, model: nn.Module, every: int = 1):
-        self.model, self.every = model, whole("every", every)
-        self.steps, self._weights = list[int](), list[Tensor]()
-
-    def __call__(self, event: Event) -> None:
-        if isinstance(event, RunStarted) or (
-            isinstance(event, StepsDone) and event.step >= (self.steps[-1] if self.steps else 0) + self.every
-        ):
-            self.steps.append(event.step)
-            self._weights.append(flat(self.model).cpu())
-
-    @property
-    def weights(self) -> Tensor:
-        """One row of all parameters for each kept step, (steps, P)."""
-        return torch.stack(self._weights) if self._weights else torch.zeros(0, len(flat(self.model)))
-
-
-def flat(model: nn.Module) -> Tensor:
-    """All parameters in one row, in the module's order; a copy."""
-    return torch.cat([p.detach().flatten() for p in model.parameters()]).clone()
 
 
 @dataclass(frozen=True, eq=False)
@@ -174,6 +134,7 @@ def loss_surface(
     split: str = "train",
     most: int = 2000,
     seed: int = 0,
+    normalise: str = "filter",
 ) -> Surface:
     """The loss on a plane through the weights of `model`.
 
@@ -187,6 +148,7 @@ def loss_surface(
         window: ((least, largest), (least, largest)) of the two coordinates; by default `span` to each side of the
             weights, wide enough to show the path.
         num: grid points a side.  most: rows of the split, evenly spread.  seed: of random directions.
+        normalise: random directions as long as the network's filters ("filter"), or of length 1 ("none").
 
     >>> import leadline as ll
     >>> model, data = ll.models.Linear(2, 1), ll.data.moons(num=60)
@@ -196,13 +158,13 @@ def loss_surface(
     """
     num, span = whole("num", num, 2, usual=41), real("span", span, 0, above=True, usual=1.0)
     with at_rest(model):
-        landscape = _Landscape(model, data, likelihood, split, most)
-        trail = _trail(path, landscape.centre)
+        landscape = Landscape(model, data, likelihood, split, most)
+        trail = trail_of(path, landscape.centre)
         if parameters is not None:
-            (u, v), names = _axes(model, parameters), (parameters[0], parameters[1])
+            (u, v), names = axes(model, parameters), (parameters[0], parameters[1])
             here = (float(u @ landscape.centre), float(v @ landscape.centre))
         else:
-            u, v, names = _directions(model, directions, trail, landscape.centre, seed)
+            u, v, names = plane_directions(model, directions, trail, landscape.centre, seed, normalise)
             here = (0.0, 0.0)
         basis = torch.stack([u, v])
         moved = (trail - landscape.centre).double()
@@ -211,8 +173,8 @@ def loss_surface(
         away = float((moved - (places - torch.tensor(here)) @ basis.double()).square().sum())
         (left, right), (bottom, top) = _window(window, places.numpy(), here, span)
         first, second = np.linspace(left, right, num), np.linspace(bottom, top, num)
-        loss = [[landscape.at((s - here[0]) * u + (t - here[1]) * v) for s in first] for t in second]
-        loss_here = landscape.at(torch.zeros_like(u))
+        loss = [[landscape.moved((s - here[0]) * u + (t - here[1]) * v) for s in first] for t in second]
+        loss_here = landscape.moved(torch.zeros_like(u))
     held = max(0.0, 1 - away / total) if total > 0 else None
     return Surface(first, second, names, np.array(loss), here, loss_here, places.numpy(), held)
 
@@ -230,6 +192,7 @@ def loss_slice(
     split: str = "train",
     most: int = 2000,
     seed: int = 0,
+    normalise: str = "filter",
 ) -> Slice:
     """The loss along a line: over one parameter, in a direction, or from `model` (0) to another of its kind (1).
 
@@ -241,7 +204,7 @@ def loss_slice(
     """
     num, span = whole("num", num, 2, usual=101), real("span", span, 0, above=True, usual=1.0)
     with at_rest(model):
-        landscape = _Landscape(model, data, likelihood, split, most)
+        landscape = Landscape(model, data, likelihood, split, most)
         here, there = 0.0, None
         if to is not None:
             other = flat(to).to(landscape.centre)
@@ -253,126 +216,15 @@ def loss_slice(
                 )
             u, name, there = other - landscape.centre, "way from the first model (0) to the second (1)", 1.0
         elif parameter is not None:
-            u, name = _axis(model, parameter), parameter
+            u, name = axis(model, parameter), parameter
             here = float(u @ landscape.centre)
         elif isinstance(direction, str):
-            u, name = _random(model, seed), "random direction (lengths of the network's own filters)"
+            u, name = random_direction(model, seed, normalise), f"random direction {UNITS[normalise]}"
         else:
-            u, name = _vector(direction, landscape.centre), "given direction (its own lengths)"
+            u, name = vector(direction, landscape.centre), "given direction (its own lengths)"
         at = here + np.linspace(-span, span, num) if there is None else np.linspace(-0.25, 1.25, num)
-        loss = np.array([landscape.at((s - here) * u) for s in at])
+        loss = np.array([landscape.moved((s - here) * u) for s in at])
     return Slice(at, name, loss, here, there)
-
-
-class _Landscape:
-    """The loss as a function of a displacement of all weights (1)."""
-
-    def __init__(self, model: nn.Module, data: Any, likelihood: Any, split: str, most: int):
-        rows = rows_of(data, split)
-        step = max(1, -(-len(rows.y) // whole("most", most)))
-        self.model, self.loss = model, loss_of(rows, likelihood)
-        self.x = rows.encoded(model)[::step]
-        self.y = rows.y[::step].to(self.x.device)
-        if self.y.is_floating_point():
-            self.y = self.y.to(self.x.dtype)
-        self.weight = None if rows.weight is None else rows.weight[::step].to(self.x)
-        self.centre = flat(model)
-        self.shapes = {name: p.shape for name, p in model.named_parameters()}
-
-    def at(self, shift: Tensor) -> float:
-        parts = (self.centre + shift.to(self.centre)).split([shape.numel() for shape in self.shapes.values()])
-        state = {name: part.view(shape) for (name, shape), part in zip(self.shapes.items(), parts, strict=True)}
-        loss = self.loss(functional_call(self.model, state, (self.x,)), self.y).double()
-        mean = loss.mean() if self.weight is None else (loss * self.weight).sum() / self.weight.sum()
-        return float(mean)
-
-
-def _trail(path: Path | Tensor | None, centre: Tensor) -> Tensor:
-    if path is None:
-        return centre.new_zeros(0, len(centre))
-    weights = path.weights if isinstance(path, Path) else torch.as_tensor(path)
-    if weights.ndim != 2 or weights.shape[1] != len(centre):
-        raise ShapeError(
-            f"a path must hold {len(centre):,} weights a step, as the model has",
-            got=f"shape {tuple(weights.shape)}",
-            do="Keep it with path = ll.lens.Path(model) and ll.fit(model, data, listeners=[path])",
-        )
-    return weights.to(centre)
-
-
-def _directions(
-    model: nn.Module, directions: Any, trail: Tensor, centre: Tensor, seed: int
-) -> tuple[Tensor, Tensor, tuple[str, str]]:
-    if isinstance(directions, str) and directions == "random":
-        unit = "random direction {} (lengths of the network's own filters)"
-        return _random(model, seed), _random(model, seed + 1), (unit.format(1), unit.format(2))
-    if isinstance(directions, str) and directions == "pca":
-        if len(trail) < 3:
-            raise UserError(
-                "pca needs a path of at least 3 steps", got=f"{len(trail)}", do="Pass path=, kept by ll.lens.Path"
-            )
-        _, size, rows = torch.linalg.svd((trail - centre).double(), full_matrices=False)
-        share = (size.square() / size.square().sum()).tolist()
-        names = [f"main direction {k + 1} of the path, {percent(share[k])} of it" for k in (0, 1)]
-        return rows[0].to(centre), rows[1].to(centre), (names[0], names[1])
-    if isinstance(directions, str) or not isinstance(directions, Sequence) or len(directions) != 2:
-        words = suggest(directions, ["random", "pca"]) if isinstance(directions, str) else "Write directions='random'"
-        raise UserError(
-            "directions must be random, pca or two flat vectors", got=given("directions", directions), do=words
-        )
-    u, v = (_vector(direction, centre) for direction in directions)
-    return u, v, ("first direction (its own lengths)", "second direction (its own lengths)")
-
-
-def _vector(direction: Any, centre: Tensor) -> Tensor:
-    vector = torch.as_tensor(direction).to(centre).flatten()
-    if vector.shape != centre.shape or not bool(vector.abs().sum() > 0):
-        raise ShapeError(
-            f"a direction must have one number for each of the {len(centre):,} parameters, not all 0",
-            got=f"{vector.numel():,} of them",
-            do="Take differences of ll.lens.flat(model)",
-        )
-    return vector
-
-
-def _random(model: nn.Module, seed: int) -> Tensor:
-    """A normal draw whose filters have the lengths of the model's (2)."""
-    generator = torch.Generator().manual_seed(seed)
-    parts = []
-    for p in model.parameters():
-        draw = torch.randn(p.shape, generator=generator).to(p)
-        if p.ndim < 2:
-            draw.zero_()
-        else:
-            rows, own = draw.flatten(1), p.detach().flatten(1)
-            draw = (rows * (own.norm(dim=1) / rows.norm(dim=1).clamp(min=1e-12))[:, None]).view_as(p)
-        parts.append(draw.flatten())
-    found = torch.cat(parts)
-    if not bool(found.abs().sum() > 0):
-        raise UserError(
-            "a model must have weights that are not 0 to have directions of their lengths",
-            got=f"none in {type(model).__name__}",
-            do="Pass parameters= or directions= of your own",
-        )
-    return found
-
-
-def _axes(model: nn.Module, names: Any) -> tuple[Tensor, Tensor]:
-    if isinstance(names, str) or len(names) != 2 or names[0] == names[1]:
-        raise UserError("parameters must be two different ones", got=given("parameters", names), do="Name two")
-    return _axis(model, names[0]), _axis(model, names[1])
-
-
-def _axis(model: nn.Module, written: str) -> Tensor:
-    """The unit vector of one weight, written like "map.weight[0, 1]"."""
-    wanted, index = weight_at(model, written)
-    parts = []
-    for name, p in model.named_parameters():
-        part = torch.zeros_like(p)
-        if name == wanted:
-            part[index] = 1
-        parts.append(part.flatten())
-    return torch.cat(parts)
 
 
 def _window(window: Any, places: np.ndarray, here: tuple[float, float], span: float) -> Any:
