@@ -16,6 +16,8 @@ from leadline.data.target import Target
 from leadline.doctor import Watch, after, before, locate
 from leadline.engine.evaluation import evaluate, outputs
 from leadline.engine.events import EpochDone, RunEnded, RunStarted
+from leadline.init import initialise
+from leadline.layers import Skip
 from leadline.likelihoods import Bernoulli, Normal, likelihood_for
 from leadline.models.linear import Linear
 from leadline.models.mlp import MLP
@@ -451,6 +453,103 @@ def a_logarithm_at_the_first_layer():
             return x.log()
 
     return checked(nn.Sequential(Log(), nn.Linear(4, 1)), line())
+
+
+# --- broken before the first step: the first weights
+
+
+def drawn(model, name, seed=0, data=None):
+    batch = None if data is None else (data.inputs.encode(data.train.x), data.train.y)
+    return initialise(model, name, torch.Generator().manual_seed(seed), batch)
+
+
+@broken("vanishing-gradient")
+def ten_layers_of_sigmoids_with_small_weights():
+    return checked(drawn(net(5, 3, (50,) * 10, activation="sigmoid"), "normal(0.01)"), blobs())
+
+
+@broken("vanishing-gradient")
+def thirty_relu_layers_as_torch_draws_them():
+    return checked(net(5, 3, (32,) * 30), blobs())
+
+
+@broken("vanishing-gradient")
+def the_same_small_variance_for_every_width():
+    return checked(drawn(net(5, 3, (100,) * 12), "normal(0.001)"), blobs())
+
+
+@broken("exploding-gradient")
+def a_variance_of_one_on_twenty_layers():
+    return checked(drawn(net(5, 3, (100,) * 20), "normal(1.0)"), blobs())
+
+
+@broken("exploding-gradient")
+def sixty_four_skips_that_each_double():
+    return checked(drawn(net(4, 1, (32,) * 64, residual=True), "he"), line())
+
+
+@broken("wild-start")
+def a_variance_of_one_on_three_layers():
+    return checked(drawn(net(5, 3, (100, 100)), "normal(1.0)"), blobs())
+
+
+@broken("dead-units")
+def every_bias_far_below_zero():
+    model = net(5, 3, (32, 32))
+    for layer in model.layers:
+        nn.init.constant_(layer.map.bias, -20.0)
+    return checked(model, blobs())
+
+
+@broken("dead-units")
+def negative_weights_for_positive_inputs():
+    data = blobs(inputs=Identity())
+    for name in ("train", "val", "test"):
+        data = changed(data, name, x=data[name].x.abs())
+    model = net(5, 3, (32,))
+    with torch.no_grad():
+        model.layers[0].map.weight.copy_(-model.layers[0].map.weight.abs())
+        model.layers[0].map.bias.zero_()
+    return checked(model, data)
+
+
+@broken("saturated-units")
+def tanh_with_weights_fifty_times_too_large():
+    model = net(5, 3, (32, 32), activation="tanh")
+    with torch.no_grad():
+        model.layers[1].map.weight.mul_(100)
+    return checked(model, blobs())
+
+
+@broken("saturated-units")
+def sigmoids_pushed_to_one_by_their_biases():
+    model = net(5, 3, (32,), activation="sigmoid")
+    nn.init.constant_(model.layers[0].map.bias, 20.0)
+    return checked(model, blobs())
+
+
+@broken("vanishing-signal")
+def first_weights_of_a_billionth():
+    model = net(5, 3, (32, 32), activation="tanh")
+    with torch.no_grad():
+        model.layers[0].map.weight.mul_(1e-9)
+    return checked(model, blobs())
+
+
+@broken("equal-units")
+def every_weight_zero():
+    model = net(5, 3, (32,))
+    for p in model.parameters():
+        nn.init.zeros_(p)
+    return checked(model, blobs())
+
+
+@broken("equal-units")
+def every_weight_the_same_number():
+    model = net(5, 3, (32, 32), activation="tanh")
+    for p in model.parameters():
+        nn.init.constant_(p, 0.1)
+    return checked(model, blobs())
 
 
 # --- broken while training
@@ -988,3 +1087,103 @@ def recurrent_net():
 
     torch.manual_seed(0)
     return whole(Reader(), split_up(x, y, Target("real"), inputs=Identity()), epochs=15, lr=1e-2)
+
+
+# --- healthy first weights
+
+
+@healthy
+def fifty_relu_layers_by_he():
+    data = blobs()
+    return [f for seed in range(5) for f in checked(drawn(net(5, 3, (100,) * 50), "he", seed), data)]
+
+
+@healthy
+def thirty_orthogonal_layers_of_tanh():
+    return whole(drawn(net(5, 3, (16,) * 30, activation="tanh"), "orthogonal"), blobs(), lr=1e-3)
+
+
+@healthy
+def sixty_four_skips_with_fixup():
+    return whole(drawn(net(4, 1, (32,) * 64, residual=True), "fixup"), line(), epochs=8, lr=1e-3)
+
+
+@healthy
+def skips_that_begin_as_nothing():
+    torch.manual_seed(0)
+    block = lambda: Skip(nn.Sequential(nn.Linear(16, 16), nn.ReLU(), nn.Linear(16, 16)))  # noqa: E731
+    model = nn.Sequential(nn.Linear(4, 16), *[block() for _ in range(10)], nn.Linear(16, 1))
+    return whole(drawn(model, "skipinit"), line(), epochs=15)
+
+
+@healthy
+def a_head_of_zeros():
+    model = net(5, 3, (32, 32))
+    nn.init.zeros_(model.head.weight), nn.init.zeros_(model.head.bias)
+    return whole(model, blobs())
+
+
+@healthy
+def logistic_regression_from_zero():
+    model = Linear(5, 3)
+    for p in model.parameters():
+        nn.init.zeros_(p)
+    return whole(model, blobs(), lr=1e-2)
+
+
+@healthy
+def large_weights_behind_batch_normalisation():
+    return whole(drawn(net(5, 3, (64,) * 6, norm="batch"), "normal(1.0)"), blobs(n=600))
+
+
+@healthy
+def ten_layers_of_unit_variance():
+    data = blobs()
+    return whole(drawn(net(5, 3, (32,) * 10), "lsuv", data=data), data, lr=1e-3)
+
+
+@healthy
+def thirty_delta_orthogonal_convolutions():
+    torch.manual_seed(0)
+    x, y = bundled(datasets.load_digits, 10)
+    data = split_up(x.view(-1, 1, 8, 8) / 16, y, classes(10), inputs=Identity())
+    layers = [nn.Conv2d(1, 16, 3, padding=1), nn.Tanh()]
+    for _ in range(29):
+        layers += [nn.Conv2d(16, 16, 3, padding=1), nn.Tanh()]
+    return checked(drawn(nn.Sequential(*layers, nn.Flatten(), nn.Linear(1024, 10)), "delta_orthogonal"), data)
+
+
+@healthy
+def narrow_nets_of_many_draws():
+    data, found = line(), []
+    for seed in range(15):
+        for activation in ("relu", "gelu", "tanh", "selu", "softplus"):
+            found += checked(net(4, 1, (8, 8), seed=seed, activation=activation), data)
+    return found
+
+
+@healthy
+def a_trained_net_that_is_trained_on():
+    model, data = net(2, 3, (32,), activation="tanh"), blobs(d=2, spread=0.01)
+    train(model, data, epochs=40, lr=1e-2)
+    with torch.no_grad():
+        for p in model.layers[0].map.parameters():
+            p.mul_(100)  # sure of itself, and right
+    return checked(model, data)
+
+
+@healthy
+def attention_over_tokens():
+    class Reader(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.embed, self.head = nn.Embedding(50, 16), nn.Linear(16, 2)
+            self.layer = nn.TransformerEncoder(nn.TransformerEncoderLayer(16, 2, 32, batch_first=True), 2)
+
+        def forward(self, x):
+            return self.head(self.layer(self.embed(x)).mean(1))
+
+    torch.manual_seed(0)
+    g = torch.Generator().manual_seed(0)
+    x = torch.randint(0, 50, (300, 12), generator=g)
+    return checked(Reader(), split_up(x, (x == 7).any(1).long(), classes(2), inputs=Identity()))

@@ -7,6 +7,7 @@ from torch import nn
 from leadline.data.data import Data
 from leadline.doctor.columns import check_columns
 from leadline.doctor.finding import Finding
+from leadline.doctor.first_weights import check_first_weights
 from leadline.doctor.splits import check_splits
 from leadline.doctor.targets import check_targets
 from leadline.doctor.wiring import check_wiring
@@ -36,7 +37,12 @@ def before(model: nn.Module, data: Data, likelihood: Likelihood) -> list[Finding
     if target_fits:
         findings += check_splits(data)
     if not any(f.code == "non-finite-input" for f in findings):
-        findings += check_wiring(model, data, likelihood, target_fits=target_fits)
+        wiring = check_wiring(model, data, likelihood, target_fits=target_fits)
+        findings += wiring
+        # inputs of the wrong size would be blamed on the weights, and patterns are stored by rules without a gradient
+        clear = target_fits and not wiring and not any(f.code == "unscaled-input" for f in findings)
+        if clear and data.target.kind != "signs":
+            findings += check_first_weights(model, data, likelihood)
     if data.target.kind == "signs":
         findings = [finding for finding in findings if finding.code not in _MEMORIES]
     return sorted(findings, key=lambda finding: _ORDER[finding.severity])

@@ -30,6 +30,10 @@ CODES: dict[str, str] = {
     "double-softmax": "the model ends in the squashing that the likelihood already does",
     "relu-output": "the model's last step cuts off negative outputs",
     "bounded-output": "the model's last step cannot reach some targets",
+    # before the first step: the first weights
+    "vanishing-signal": "all rows look alike to the last layer",
+    "wild-start": "the first answers are far too large",
+    "equal-units": "the units of a layer begin alike and stay alike",
     # during the run
     "dead-units": "most units of a layer are zero for every example",
     "saturated-units": "most activations of a layer lie where the function is flat",

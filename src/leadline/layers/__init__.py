@@ -1,5 +1,7 @@
 """Blocks that torch.nn lacks: scalars in, one idea a file."""
 
+from leadline.layers.actnorm import ActNorm
 from leadline.layers.dropout import Dropout
+from leadline.layers.skip import Skip
 
-__all__ = ["Dropout"]
+__all__ = ["ActNorm", "Dropout", "Skip"]

@@ -33,6 +33,8 @@ class AddLayer(nn.Module):
     [[1.0, -2.0, 5.0]]
     """
 
+    residual_branch = ("map",)  # see leadline.init.branches
+
     def __init__(self, dim_input: int, num_units: int, activation: str):
         super().__init__()
         self.map = nn.Linear(dim_input, num_units)

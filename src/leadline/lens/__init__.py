@@ -15,6 +15,7 @@
     superposition                       is a function linear, affine or neither?
     distance                            how far two networks are apart as functions
     flow                                a network as a graph and as equations
+    depth, shattered                    signal and gradient through depth, layer by layer; how soon a gradient forgets
 
 Each returns a `View`: a frozen record with `plot()`, which makes a matplotlib figure, and `to_dict()`, plain JSON.
 """
@@ -31,6 +32,7 @@ from leadline.lens.criteria import Criteria, criteria
 from leadline.lens.criterion import Criterion, criterion
 from leadline.lens.curve import Curve, curve
 from leadline.lens.density import Density, density
+from leadline.lens.depth import Depth, depth
 from leadline.lens.distance import Distance, distance
 from leadline.lens.family import Family, family
 from leadline.lens.flow import Flow, flow
@@ -43,6 +45,7 @@ from leadline.lens.panels import Panels, panels
 from leadline.lens.path import Path, flat
 from leadline.lens.regions import Regions, patterns, regions
 from leadline.lens.sharpness import Sharpness, sharpness
+from leadline.lens.shattered import Shattered, shattered
 from leadline.lens.simplex import Simplex, simplex
 from leadline.lens.superposition import Superposition, superposition
 from leadline.lens.surface import Slice, Surface, loss_slice, loss_surface
@@ -62,6 +65,7 @@ __all__ = [
     "Criterion",
     "Curve",
     "Density",
+    "Depth",
     "Distance",
     "Family",
     "Flow",
@@ -77,6 +81,7 @@ __all__ = [
     "Reliability",
     "Sharpness",
     "Shattering",
+    "Shattered",
     "Simplex",
     "Slice",
     "Superposition",
@@ -95,6 +100,7 @@ __all__ = [
     "criterion",
     "curve",
     "density",
+    "depth",
     "describe",
     "distance",
     "effective_capacity",
@@ -113,6 +119,7 @@ __all__ = [
     "rademacher",
     "regions",
     "sharpness",
+    "shattered",
     "simplex",
     "superposition",
     "vc_dimension",

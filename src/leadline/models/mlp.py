@@ -91,6 +91,7 @@ class _Layer(nn.Module):
         self.activation = make_activation(activation)
         self.drop = Dropout(p_drop, site) if p_drop else None
         self.skip = residual and dim_input == dim_output * widening(self.activation)
+        self.residual_branch = ("map",) if self.skip else ()  # see leadline.init.branches
         self.lifted = self.skip and lifted(self.activation)
 
     def forward(self, h: Tensor) -> Tensor:
