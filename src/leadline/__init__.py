@@ -20,7 +20,8 @@ from typing import TYPE_CHECKING, Any
 from leadline.version import VERSION
 
 if TYPE_CHECKING:
-    from leadline import data, doctor, layers, lens, likelihoods, models, optim, settings, testing
+    from leadline import data, doctor, layers, lens, likelihoods, models, optim, regularize, settings, testing
+    from leadline.population import Population, fit_many, members
     from leadline.run import Run
     from leadline.verbs import Replay, fit, load, replay, resume
 
@@ -28,23 +29,28 @@ __version__ = VERSION
 
 _FROM = {
     **dict.fromkeys(("fit", "load", "replay", "resume", "Replay"), "leadline.verbs"),
+    **dict.fromkeys(("fit_many", "members", "Population"), "leadline.population"),
     "Run": "leadline.run",
 }
-_PARTS = ("data", "doctor", "layers", "lens", "likelihoods", "models", "optim", "settings", "testing")
+_PARTS = ("data", "doctor", "init", "layers", "lens", "likelihoods", "models", "optim", "regularize", "settings", "testing")
 
 __all__ = [
+    "Population",
     "Replay",
     "Run",
     "__version__",
     "data",
     "doctor",
     "fit",
+    "fit_many",
+    "init",
     "layers",
     "lens",
     "likelihoods",
     "load",
     "models",
     "optim",
+    "regularize",
     "replay",
     "resume",
     "settings",

@@ -124,9 +124,11 @@ class Live:
 
 def figures(event: EpochDone, headline: str) -> str:
     """The epoch's loss and, where it was validated, the headline metric."""
-    text = f"loss {event.metrics['train']['loss']:.4f}"
+    spread = event.metrics.get("spread", {})  # over the members of a population
+    within = lambda name: f" ± {spread[name]:.4f}" if name in spread else ""  # noqa: E731
+    text = f"loss {event.metrics['train']['loss']:.4f}{within('loss')}"
     if "val" in event.metrics:
-        text += f"  val {headline} {event.metrics['val'][headline]:.4f}"
+        text += f"  val {headline} {event.metrics['val'][headline]:.4f}{within(headline)}"
     return text
 
 

@@ -191,7 +191,7 @@ class Session:
         reason = state.ended or "interrupted"
         run = self.run([*before, *self.watch.findings], reason)
         if state.ended:
-            run.judge = _judged
+            run.judge = judged
         if self.record is not None:
             self._end(reason, run.findings)
             if with_report and state.ended:
@@ -254,7 +254,7 @@ def _scored(run: Run) -> tuple[dict[str, Evaluation], dict[str, Tensor]]:
     return {name: run.score(out, data[name].y, data[name].weight) for name, out in outputs.items()}, outputs
 
 
-def _judged(run: Run) -> list[Finding]:
+def judged(run: Run) -> list[Finding]:
     """What the doctor says of a finished run."""
     evaluations, outputs = _scored(run)
     return doctor.after(run.history, evaluations, run.need_data(), run.likelihood, outputs)
@@ -318,9 +318,9 @@ def first_weights(model: nn.Module, likelihood: Likelihood, settings: Settings, 
         from leadline.init import initialise
 
         rows = slice(min(_PROBE_ROWS, len(train)))
-        loss = lambda output: likelihood.loss(output, train.y[rows]).mean()  # noqa: E731
+        loss = lambda output, y: likelihood.loss(output, y).mean()  # noqa: E731
         generator = torch.Generator().manual_seed(mix_int(settings.seed, 2))
-        initialise(model, settings.init, generator, train.x[rows], loss)
+        initialise(model, settings.init, generator, (train.x[rows], train.y[rows]), loss)
     if settings.init_scale != 1:
         with torch.no_grad():
             for p in model.parameters():

@@ -159,7 +159,7 @@ class Compiled(Rule):
 
     def _scalars(self, rates: list[float]) -> Tensor:
         dtype = np.float64 if self._inline.parameters[0].dtype == torch.float64 else np.float32
-        scalars = torch.from_numpy(np.array(self._inline.scalars(rates), dtype))
+        scalars = torch.from_numpy(self._inline.scalars(rates).astype(dtype))
         return scalars.pin_memory() if self.device.type == "cuda" else scalars
 
     def rate(self, index: int) -> float:

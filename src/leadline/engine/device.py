@@ -55,17 +55,21 @@ def pick_threads(wanted: int | None, device: torch.device, model: nn.Module, bat
     """
     if wanted is not None:
         return wanted
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     operations = 6.0 * batch * sum(p.numel() for p in model.parameters())
-    if device.type != "cpu" or cores == 1 or operations < _SMALL_STEP:
+    if device.type != "cpu" or cores() == 1 or operations < _SMALL_STEP:
         return 1 if device.type == "cpu" else torch.get_num_threads()
     before, best = torch.get_num_threads(), {}
-    for threads in (1, cores):
+    for threads in (1, cores()):
         torch.set_num_threads(threads)
         probe()
         best[threads] = min(_seconds(probe) for _ in range(3))
     torch.set_num_threads(before)
     return min(best, key=lambda threads: best[threads])
+
+
+def cores() -> int:
+    """Cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _seconds(work: Callable) -> float:

@@ -19,13 +19,15 @@ from leadline.layers import noise
 _WINDOW_BYTES = 32 * 2**20  # large enough to hide the gather, small enough to stay near the cache
 
 
-def epoch_order(seed: int, epoch: int, count: int) -> Tensor:
-    """The order of `count` examples in an epoch.
+def epoch_order(seed: int, epoch: int, count: int, replacement: bool = False) -> Tensor:
+    """The order of `count` examples in an epoch; with replacement each place is drawn anew from all of them.
 
     >>> epoch_order(0, 3, 5).tolist() == epoch_order(0, 3, 5).tolist()
     True
     """
     generator = torch.Generator().manual_seed(noise.mix_int(seed, epoch))
+    if replacement:
+        return torch.randint(count, (count,), generator=generator)
     return torch.randperm(count, generator=generator)
 
 
@@ -37,6 +39,7 @@ class Feed:
     seed: of order and noise.
     dtype: of inputs, weights and real targets.
     keyed: whether the network has layers that draw noise, so that batches carry keys.
+    replacement: draw rows anew for each place; a row that comes twice in an epoch has the same noise both times.
     """
 
     def __init__(
@@ -48,8 +51,9 @@ class Feed:
         device: torch.device,
         dtype: torch.dtype,
         keyed: bool = True,
+        replacement: bool = False,
     ):
-        self.batch, self.seed, self.keyed = batch, seed, keyed
+        self.batch, self.seed, self.keyed, self.replacement = batch, seed, keyed, replacement
         self.x = inputs.encode(split.x.to(device)).to(dtype)
         self.y = split.y.to(device, dtype if split.y.is_floating_point() else None)
         self.weight = None if split.weight is None else split.weight.to(device, dtype)
@@ -76,7 +80,7 @@ class Feed:
         """What each batch of an epoch, in order, has of the weight of all; of the rows where none is given."""
         if self.weight is None:
             return self._shares_of_rows
-        weight = self.weight.cpu().double()[epoch_order(self.seed, epoch, len(self))]
+        weight = self.weight.cpu().double()[self.order(epoch)]
         sizes = torch.stack([part.sum() for part in weight.split(self._rows(0, self.steps))])
         return sizes / sizes.sum()
 
@@ -89,7 +93,7 @@ class Feed:
 
         Groups begin at multiples of `together`: an epoch that is taken up again falls into the same groups.
         """
-        order = epoch_order(self.seed, epoch, len(self))
+        order = self.order(epoch)
         if self.y.is_cuda:  # out of pinned memory, or the copy would wait for all steps before it
             order = order.pin_memory()
         order = order.to(self.y.device, non_blocking=True)
@@ -107,6 +111,14 @@ class Feed:
                     yield from rows.groups(size, self.batch)
                 else:
                     yield from ([batch] for batch in rows.split(self._rows(at, stop)))
+
+    def rows_of_batches(self) -> list[int]:
+        """How many rows the batches of an epoch have."""
+        return self._rows(0, self.steps)
+
+    def order(self, epoch: int) -> Tensor:
+        """The order in which an epoch takes the rows."""
+        return epoch_order(self.seed, epoch, len(self), self.replacement)
 
     def _rows(self, first: int, stop: int) -> list[int]:
         """How many rows the batches from number `first` to `stop` have."""

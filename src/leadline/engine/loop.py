@@ -20,6 +20,7 @@ import torch
 from torch import Tensor, nn
 
 from leadline.data.data import Batch
+from leadline.engine.average import average_for
 from leadline.engine.evaluation import Evaluation, evaluate, outputs
 from leadline.engine.events import EpochDone, Event, Listener, RunEnded, RunStarted, StepsDone
 from leadline.engine.feed import Feed
@@ -87,6 +88,8 @@ class Loop:
         self.rule, self.settings = rule, settings
         self.state = state or State()
         self.listeners = tuple(listeners)
+        self.average = average_for(model, likelihood, settings, train, rule)
+        train.replacement = settings.replacement
         self.stop_asked = False
         self._good: tuple[int, int, dict[str, Tensor], dict[str, Tensor], Any] | None = None
         self._looked = 0.0
@@ -102,19 +105,15 @@ class Loop:
         if state.ended and state.best:
             put(weights(self.model, self.likelihood), state.best)
             self._settle_spread()
+        elif state.ended and self.average is not None:
+            put(weights(self.model, self.likelihood), self.average.weights())
         self._say(RunEnded(state.epoch, state.step, state.ended or "interrupted"))
         return state
 
     def _settle_spread(self) -> None:
         """With the kept weights, where a rule that goes step by step may have left it on its way."""
-        if self.val is None or not self.likelihood.spread or not self.rule.by_gradient:
-            return
-        rows, train = (
-            (outputs(self.model, feed.x[:_ROWS]), feed.y[:_ROWS], _weights(feed)[:_ROWS])
-            for feed in (self.val, self.train)
-        )
-        settle_spread(self.likelihood, rows, train)
-        self.state.best = copy(weights(self.model, self.likelihood))
+        if self.rule.by_gradient and settled(self.model, self.likelihood, self.train, self.val):
+            self.state.best = copy(weights(self.model, self.likelihood))
 
     def epoch(self) -> None:
         """The rest of the current epoch; returns early, between calls, when asked to stop."""
@@ -138,6 +137,8 @@ class Loop:
         losses = self._move(batches)
         state.losses.append(losses)
         state.step += len(batches)
+        if self.average is not None:
+            self.average.stepped(len(batches))
         self._say(StepsDone(state.epoch, state.step, losses))
 
     def advance_to(self, step: int) -> Batch:
@@ -170,12 +171,17 @@ class Loop:
         """Metrics on the validation split."""
         if self.val is None:
             return None
-        return evaluate(self.likelihood, outputs(self.model, self.val.x), self.val.y, self.val.weight)
+        if self.average is None:
+            return evaluate(self.likelihood, outputs(self.model, self.val.x), self.val.y, self.val.weight)
+        with self.average.in_place():
+            return evaluate(self.likelihood, outputs(self.model, self.val.x), self.val.y, self.val.weight)
 
     def _close_epoch(self) -> None:
         """The epoch is over. On a GPU, one that is not validated is settled when its losses have come by themselves."""
         state, settings = self.state, self.settings
         last = state.epoch + 1 == settings.epochs or self.rule.finished
+        if self.average is not None and self.average.epoch_done(state.epoch + 1, last):
+            state.best_score, state.best_epoch, state.stale = None, 0, 0  # the best is among the averages
         validating = self.val is not None and ((state.epoch + 1) % settings.validate_every == 0 or last)
         self._unsettled.append((state.epoch + 1, state.step, _Arriving(state.epoch_losses())))
         evaluation = self.validate() if validating else None
@@ -224,7 +230,7 @@ class Loop:
             return False
         state.stale = 0 if state.best_score is None or score > state.best_score else state.stale + 1
         state.best_score, state.best_epoch = score, state.epoch
-        state.best = copy(weights(self.model, self.likelihood))
+        state.best = copy(weights(self.model, self.likelihood)) if self.average is None else self.average.weights()
         return True
 
     def _mean_loss(self, losses: Tensor, epoch: int) -> float:
@@ -288,6 +294,15 @@ class Loop:
     def _say(self, event: Event) -> None:
         for listener in self.listeners:
             listener(event)
+
+
+def settled(model: nn.Module, likelihood: Likelihood, train: Feed, val: Feed | None) -> bool:
+    """Settle how far y strays from the output, where the likelihood learns that at all; whether it does."""
+    if val is None or not likelihood.spread:
+        return False
+    rows, known = ((outputs(model, feed.x[:_ROWS]), feed.y[:_ROWS], _weights(feed)[:_ROWS]) for feed in (val, train))
+    settle_spread(likelihood, rows, known)
+    return True
 
 
 def _weights(feed: Feed) -> Tensor:

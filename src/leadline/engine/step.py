@@ -3,7 +3,7 @@
     step(φ, memory, buffers, fixed, batch, numbers) -> loss         changes the first three in place
 
 A trace of it is a plain list of tensor operations. It can be run as it is, through inductor, or recorded as a CUDA
-graph; and `torch.vmap` of it is the step of a whole population.
+graph.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from torch import Tensor
 
 from leadline.data.data import Batch
 from leadline.optim.gradient import Gradient
-from leadline.optim.inline import Inline, Update
+from leadline.optim.inline import Inline
 
 Tensors = tuple[Tensor, ...]
 
@@ -28,12 +28,11 @@ class Step:
 
     Args:
         columns: which columns of a batch there are.
-        update: in place of the optimizer's own.
     """
 
-    def __init__(self, rule: Gradient, inline: Inline, columns: Sequence[str], update: Update | None = None):
+    def __init__(self, rule: Gradient, inline: Inline, columns: Sequence[str]):
         self.objective, self.rule, self.columns = rule.objective, rule, columns
-        self.update = update or inline.update()
+        self.update = inline.update()
         moved = {id(p) for p in inline.parameters}
         name_of = {id(p): name for name, p in self.objective.named_parameters()}
         self.names = [name_of[id(p)] for p in inline.parameters]
@@ -88,6 +87,16 @@ def traced(function: Callable[..., Tensor], inputs: Tensors) -> torch.fx.GraphMo
 
     trace = make_fx(lambda *flat: (function(*flat),), tracing_mode="fake", _allow_non_fake_inputs=True)
     return trace(*inputs)
+
+
+class as_traced:  # noqa: N801 - read as a verb
+    """The trace of `function`, its operations one by one."""
+
+    def __init__(self, function: Callable[..., Tensor], inputs: Tensors):
+        self.graph = traced(function, inputs)
+
+    def __call__(self, *flat: Tensor) -> Tensor:
+        return self.graph(*flat)[0]
 
 
 def through_inductor(function: Callable[..., Tensor], inputs: Tensors) -> Callable[..., Tensor]:

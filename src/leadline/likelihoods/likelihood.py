@@ -36,6 +36,8 @@ class Likelihood(nn.Module, ABC, Configured):
     higher_is_better: bool = False
     #: whether it is a distribution at all; losses that are none have no nll, and say so when asked for a probability
     has_density: bool = True
+    #: whether shift and scale, the unit of y, act through the buffers `_shift` and `_scale` alone
+    unit_in_buffers: bool = False
     #: kinds of target that it scores, the one that it is made for first
     kinds: tuple[str, ...] = ("real", "positive", "count", "angle", "proportion")
 

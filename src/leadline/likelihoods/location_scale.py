@@ -30,6 +30,7 @@ class LocationScale(Likelihood):
     """A family adds its standard density, `standard_loss`, and its `distribution`."""
 
     headline = "mae"
+    unit_in_buffers = True
     _shift: Tensor
     _scale: Tensor
 

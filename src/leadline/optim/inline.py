@@ -12,9 +12,8 @@ reads or changes is an argument, the rates as a tensor of `scalars`: a step is c
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -69,11 +68,11 @@ class Inline:
             return [self._gather("exp_avg"), self._gather("exp_avg_sq")]
         return [self._gather("momentum_buffer")] if self.group["momentum"] else []
 
-    def scalars(self, rates: list[float]) -> list[list[float]]:
+    def scalars(self, rates: list[float]) -> np.ndarray:
         """For each of the coming steps, the numbers of `step_numbers`."""
-        group = self.group
-        own = Member(group["weight_decay"], group.get("momentum", 0.0))
-        return [step_numbers(self.adam, group, own, rate, self.count + k) for k, rate in enumerate(rates, 1)]
+        group, counts = self.group, self.count + np.arange(1, len(rates) + 1)
+        decay, momentum = np.array(group["weight_decay"]), np.array(group.get("momentum", 0.0))
+        return step_numbers(self.adam, group.get("betas", (0.0, 0.0)), np.array(rates), counts, decay, momentum)
 
     def counted(self, steps: int) -> None:
         """Tell the optimizer's own step counters of steps made here."""
@@ -95,40 +94,38 @@ class Inline:
         decoupled = isinstance(self.optimizer, torch.optim.AdamW) or group.get("decoupled_weight_decay", False)
 
         def adam(parameters: list[Tensor], slots: list[list[Tensor]], gradients: list[Tensor], numbers: Tensor) -> None:
-            rate, step_size, root, decay, _ = numbers.unbind()
             for p, g, u, v in zip(parameters, gradients, *slots, strict=True):
+                rate, step_size, root, decay, _ = spread(numbers, p)
                 if decays and decoupled:
                     p.mul_(1 - rate * decay)  # eq. 3
                 elif decays:
                     g = g + decay * p
-                u.lerp_(g, 1 - beta1)
-                v.mul_(beta2).addcmul_(g, g, value=1 - beta2)
+                u.mul_(beta1).add_((1 - beta1) * g)
+                v.mul_(beta2).add_((1 - beta2) * g * g)
                 p.sub_(step_size * u / (v.sqrt() / root + eps))  # eq. 2
 
         return adam
 
 
-@dataclass(frozen=True)
-class Member:
-    """What may differ between the members of a population in one update, besides the rate."""
+def step_numbers(
+    adam: bool, betas: tuple[float, float], rates: np.ndarray, t: np.ndarray, decay: np.ndarray, momentum: np.ndarray
+) -> np.ndarray:
+    """Of steps number t, from 1: rate η; for Adam η / (1 - β₁ᵗ) and √(1 - β₂ᵗ); decay λ; momentum m. Shape (…, 5)."""
+    size, root = (rates / (1 - betas[0] ** t), np.sqrt(1 - betas[1] ** t)) if adam else (rates, rates)
+    return np.stack(np.broadcast_arrays(rates, size, root, decay, momentum), -1)
 
-    decay: float
-    momentum: float
 
-
-def step_numbers(adam: bool, group: dict[str, Any], member: Member, rate: float, t: int) -> list[float]:
-    """Of step number t, from 1: rate η; for Adam η / (1 - β₁ᵗ) and √(1 - β₂ᵗ); decay λ; momentum m."""
-    size, root = 0.0, 0.0
-    if adam:
-        beta1, beta2 = group["betas"]
-        size, root = rate / (1 - beta1**t), (1 - beta2**t) ** 0.5
-    return [rate, size, root, member.decay, member.momentum]
+def spread(numbers: Tensor, p: Tensor) -> tuple[Tensor, ...]:
+    """The numbers of a step, one by one; those of a population, (members, 5), as wide as a stack of parameters is."""
+    if numbers.dim() == 1:
+        return numbers.unbind()
+    return tuple(n.view(-1, *[1] * (p.dim() - 1)) for n in numbers.unbind(-1))
 
 
 def _sgd(decays: bool, moves_on: bool, nesterov: bool) -> Update:
     def sgd(parameters: list[Tensor], slots: list[list[Tensor]], gradients: list[Tensor], numbers: Tensor) -> None:
-        rate, _, _, decay, momentum = numbers.unbind()
         for k, (p, g) in enumerate(zip(parameters, gradients, strict=True)):
+            rate, _, _, decay, momentum = spread(numbers, p)
             if decays:
                 g = g + decay * p  # eq. 3
             if moves_on:

@@ -1,0 +1,406 @@
+"""A population: many networks trained as one computation, each the run that it would be alone.
+
+    population = ll.fit_many(model, data, ll.members(seed=range(10), lr=[1e-3, 1e-2]))
+    population.evaluate("test")        mean, deviation and range over the members
+    population[3]                      an ordinary run
+
+Members may differ in any setting, in their data and in their architecture. Those that can move together do (see
+leadline.engine.together): one architecture, likelihood, optimizer, batch and number of epochs. Others form further
+groups, and a group of one, or of what cannot be batched, is fitted as `fit` does it.
+"""
+
+from __future__ import annotations
+
+import copy
+import itertools
+import json
+import math
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields
+from typing import Any
+
+import torch
+from torch import nn
+
+from leadline import doctor
+from leadline.config import Configured
+from leadline.data.account import counted
+from leadline.data.data import Data
+from leadline.engine.compiled import compiler_missing
+from leadline.engine.computing import Computing
+from leadline.engine.device import cores, pick_device, pick_precision
+from leadline.engine.evaluation import Evaluation
+from leadline.engine.events import Listener
+from leadline.engine.feed import Feed
+from leadline.engine.together import Member, Together
+from leadline.errors import UserError
+from leadline.layers.noise import draws_noise
+from leadline.likelihoods import Likelihood
+from leadline.names import suggest
+from leadline.optim import likelihood_of
+from leadline.optim.inline import Inline
+from leadline.progress import progress as progress_listener
+from leadline.regularize import Regularizer, regularizers, words
+from leadline.run import Run
+from leadline.session import first_weights, judged
+from leadline.settings import Settings
+from leadline.verbs import fit, refuse
+
+#: settings in which members of one computation may differ
+OWN = ("seed", "lr", "weight_decay", "momentum", "init", "init_scale", "regularize", "patience")
+#: what a member may have besides settings
+MORE = ("data", "model", "label_noise")
+_TRACE_SECONDS, _COMPILE_SECONDS = 3.0, 20.0  # of a run that is worth a trace, and the compiler's time
+
+
+def members(**lists: Any) -> list[dict[str, Any]]:
+    """Every combination of the values of these options; a single value stands for itself.
+
+    >>> members(seed=range(2), lr=[0.1, 0.01])[:3]
+    [{'seed': 0, 'lr': 0.1}, {'seed': 0, 'lr': 0.01}, {'seed': 1, 'lr': 0.1}]
+    """
+    values = [list(v) if isinstance(v, (list, tuple, range)) else [v] for v in lists.values()]
+    return [dict(zip(lists, row, strict=True)) for row in itertools.product(*values)]
+
+
+def fit_many(
+    model: nn.Module | Callable[..., nn.Module],
+    data: Data,
+    members: Sequence[Mapping[str, Any]],
+    *,
+    likelihood: Likelihood | type[Likelihood] | str | None = None,
+    regularize: Sequence[Regularizer | str] | Regularizer | str = (),
+    progress: str | bool = "auto",
+    listeners: Sequence[Listener] = (),
+    **settings: Any,
+) -> Population:
+    """Train one network for each member; the runs, in the order of `members`.
+
+    Member m equals `torch.manual_seed(seed); fit(model(), data, seed=seed, …)` with its own options, up to rounding;
+    layers that draw from torch's generator, such as torch.nn.Dropout, draw other numbers.
+
+    Args:
+        model: a template that is built anew for each member, or a function that makes one.
+        members: the options of each: any setting; `data`; `model`, a dict of the model's arguments; `label_noise`, the
+            share of training labels drawn anew.
+        likelihood: as for `fit`.
+        regularize: of all members that do not name their own.
+        progress: as for `fit`; with the deviation over members.
+        settings: of all members that do not name their own.
+
+    >>> import leadline as ll
+    >>> net, data = ll.models.MLP(2, (8,), 1), ll.data.moons(num=90)
+    >>> len(fit_many(net, data, ll.members(seed=range(3)), epochs=2, progress=False))
+    3
+    """
+    start = time.monotonic()
+    if not members:
+        raise UserError("a population needs at least one member", got="none", do="Pass members=[{'seed': 0}]")
+    acting = regularizers(regularize)  # type: ignore[arg-type]
+    parts = [_Part.make(model, data, options, likelihood, acting, settings) for options in members]
+    groups: dict[str, list[_Part]] = {}
+    for part in parts:
+        groups.setdefault(part.group(), []).append(part)
+    for group in groups.values():
+        refuse(doctor.before(group[0].model, group[0].data, group[0].likelihood))
+    for group in groups.values():
+        if len(group) > 1 and group[0].obstacle() is None:
+            _fit_together(group, progress, listeners)
+        else:
+            for part in group:
+                part.run = part.alone()
+    return Population([part.run for part in parts if part.run is not None], list(members), time.monotonic() - start)
+
+
+class Population(Sequence[Run]):
+    """Args:
+    runs: of the members, in order; `population[k]` is one.
+    members: the options that each was given.
+    seconds: of training, all together.
+    """
+
+    def __init__(self, runs: Sequence[Run], members: Sequence[Mapping[str, Any]], seconds: float = 0.0):
+        self.runs, self.members, self.seconds = list(runs), [dict(m) for m in members], seconds
+
+    def __len__(self) -> int:
+        return len(self.runs)
+
+    def __getitem__(self, index: Any) -> Any:
+        if isinstance(index, slice):
+            return Population(self.runs[index], self.members[index], self.seconds)
+        return self.runs[index]
+
+    def __iter__(self) -> Iterator[Run]:
+        return iter(self.runs)
+
+    def evaluate(self, split: str = "test") -> Spread:
+        """Metrics of every member on a split; their mean, deviation and range."""
+        return Spread([run.evaluate(split) for run in self.runs])
+
+    def best(self, split: str = "val") -> Run:
+        """The member with the best headline metric on a split."""
+        likelihood = self.runs[0].likelihood
+        sign = 1 if likelihood.higher_is_better else -1
+        scores = [sign * run.evaluate(split)[likelihood.headline] for run in self.runs]
+        return self.runs[max(range(len(scores)), key=lambda k: (not math.isnan(scores[k]), scores[k]))]
+
+    @property
+    def reasons(self) -> dict[str, int]:
+        """How many members ended for which reason."""
+        found: dict[str, int] = {}
+        for run in self.runs:
+            found[run.reason] = found.get(run.reason, 0) + 1
+        return found
+
+    def __repr__(self) -> str:
+        ends = ", ".join(f"{count} {reason}" for reason, count in self.reasons.items())
+        return f"Population({counted(len(self), 'run')} of {type(self.runs[0].model).__name__}: {ends})"
+
+
+class Spread(Mapping[str, float]):
+    """Metrics of many runs: a mapping from name to mean, with deviation and each run's value.
+
+    >>> spread = Spread([Evaluation({"accuracy": a}, {}, 10) for a in (0.8, 0.9, 1.0)])
+    >>> round(spread["accuracy"], 3), round(spread.std("accuracy"), 3), spread.values_of("accuracy")
+    (0.9, 0.1, [0.8, 0.9, 1.0])
+    """
+
+    def __init__(self, evaluations: Sequence[Evaluation]):
+        self.evaluations = list(evaluations)
+
+    def values_of(self, name: str) -> list[float]:
+        """One value a run."""
+        return [evaluation[name] for evaluation in self.evaluations]
+
+    def __getitem__(self, name: str) -> float:
+        values = self.values_of(name)
+        return sum(values) / len(values)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.evaluations[0])
+
+    def __len__(self) -> int:
+        return len(self.evaluations[0])
+
+    def std(self, name: str) -> float:
+        """Standard deviation over the runs, of the runs as a sample; nan for one."""
+        values, mean = self.values_of(name), self[name]
+        if len(values) < 2:
+            return math.nan
+        return math.sqrt(sum((value - mean) ** 2 for value in values) / (len(values) - 1))
+
+    def interval(self, name: str) -> tuple[float, float]:
+        """Ends of the 95 % interval of the mean over runs such as these (Student's t)."""
+        half = _t95(len(self.evaluations) - 1) * self.std(name) / math.sqrt(len(self.evaluations))
+        return self[name] - half, self[name] + half
+
+    def __repr__(self) -> str:
+        figures = ", ".join(f"{name} {self[name]:.4g} ± {self.std(name):.2g}" for name in self)
+        return f"Spread({figures}; {counted(len(self.evaluations), 'run')})"
+
+
+@dataclass(eq=False)
+class _Part:
+    """A member on its way to a run."""
+
+    model: nn.Module
+    data: Data
+    likelihood: Likelihood
+    regularizers: tuple[Regularizer, ...]
+    settings: Settings
+    run: Run | None = None
+
+    @classmethod
+    def make(
+        cls,
+        template: nn.Module | Callable[..., nn.Module],
+        data: Data,
+        options: Mapping[str, Any],
+        likelihood: Likelihood | type[Likelihood] | str | None,
+        acting: tuple[Regularizer, ...],
+        common: Mapping[str, Any],
+    ) -> _Part:
+        known = [field.name for field in fields(Settings)]
+        for name in options:
+            if name not in (*known, *MORE):
+                raise UserError(
+                    "a member must be given settings, data, model or label_noise",
+                    got=name,
+                    do=suggest(name, [*known, *MORE]).rstrip("."),
+                )
+        own = {name: value for name, value in options.items() if name in known and name != "regularize"}
+        if "regularize" in options:
+            acting = regularizers(options["regularize"])
+        settings = Settings.make(**{**common, **own, "regularize": words(acting)})
+        if not isinstance(options.get("data", data), Data):
+            raise UserError("data of a member must be Data", got=str(type(options["data"]).__name__), do="See ll.data")
+        data = options.get("data", data)
+        if options.get("label_noise"):
+            from leadline.data.resample import label_noise
+
+            data = label_noise(data, options["label_noise"], settings.seed)
+        model = _built(template, options.get("model", {}), settings.seed)
+        head = copy.deepcopy(likelihood_of(model, data.target, None, likelihood))
+        return cls(model, data, head, tuple(copy.deepcopy(r) for r in acting), settings)
+
+    def group(self) -> str:
+        """Equal for members that can be one computation."""
+        tensors = {**self.model.state_dict(), **dict(self.model.named_parameters())}
+        config = dict(self.likelihood.config)
+        if self.likelihood.unit_in_buffers:  # then a member's unit is a tensor among others
+            config = {name: value for name, value in config.items() if name not in ("shift", "scale")}
+        normalised = any(isinstance(m, nn.modules.batchnorm._BatchNorm) for m in self.model.modules())
+        key = [
+            type(self.model).__qualname__,
+            str(self.model),  # with what layers say of themselves
+            self.model.config if isinstance(self.model, Configured) else None,
+            {name: [list(t.shape), str(t.dtype)] for name, t in tensors.items()},
+            [name for name, p in self.model.named_parameters() if not p.requires_grad],
+            type(self.likelihood).__qualname__,
+            config,
+            [type(r).__qualname__ for r in self.regularizers],
+            {name: value for name, value in self.settings.config.items() if name not in OWN},
+            bool(self.settings.momentum) if self.settings.optimizer in ("sgd", "nesterov") else None,
+            [len(self.data.val) > 0, list(self.data.train.x.shape[1:]), list(self.data.train.y.shape[1:])],
+            [str(self.data.train.y.dtype), self.data.train.weight is None],
+            min(self.settings.batch, len(self.data.train)),
+            len(self.data.train) if normalised else None,  # rows that fill a batch up would count in its statistics
+        ]
+        return json.dumps(key, sort_keys=True)
+
+    def obstacle(self) -> str | None:
+        """Why members such as this one are fitted one by one, or None."""
+        if self.settings.accumulate > 1:
+            return "gradients are accumulated"
+        if self.settings.average != "none":
+            return "weights are averaged"
+        if self.settings.optimizer not in ("sgd", "nesterov", "adam", "adamw"):
+            return f"{self.settings.optimizer} has no batched form"
+        return None
+
+    def alone(self) -> Run:
+        return fit(
+            self.model,
+            self.data,
+            likelihood=self.likelihood,
+            regularize=self.regularizers,
+            progress=False,
+            **{name: value for name, value in self.settings.config.items() if name != "regularize"},
+        )
+
+
+def _built(template: nn.Module | Callable[..., nn.Module], options: Mapping[str, Any], seed: int) -> nn.Module:
+    """The member's own network with first weights of its own seed."""
+    with torch.random.fork_rng():
+        torch.manual_seed(seed)
+        if isinstance(template, Configured) and isinstance(template, nn.Module):
+            return type(template)(**{**template.config, **options})
+        if not isinstance(template, nn.Module):
+            return template(**options)
+        if options:
+            raise UserError(
+                "members with a model of their own need a model of leadline, or a function that makes one",
+                got=f"a {type(template).__name__} and {', '.join(options)}",
+                do="Pass a function: fit_many(lambda width: …, data, …)",
+            )
+        model = copy.deepcopy(template)
+        for module in model.modules():
+            reset = getattr(module, "reset_parameters", None)
+            if reset is not None:
+                reset()
+        return model
+
+
+def _fit_together(group: list[_Part], progress: str | bool, listeners: Sequence[Listener]) -> None:
+    """One group as one computation; every part gets its run."""
+    start = time.monotonic()
+    first = group[0]
+    device = pick_device(first.settings.device)
+    precision = pick_precision(first.settings.precision, device, first.model)
+    dtype = torch.float64 if precision == "float64" else torch.float32
+    feeds: dict[tuple[int, bool], Feed] = {}
+
+    def feed(part: _Part, split: str, settings: Settings) -> Feed | None:
+        """Rows that members share are encoded once."""
+        rows = part.data[split]
+        if not len(rows):
+            return None
+        key = (id(part.data), split == "train")
+        if key not in feeds:
+            noisy = draws_noise(part.model) or any(r.draws_noise for r in part.regularizers)
+            feeds[key] = Feed(rows, part.data.inputs, settings.batch, 0, device, dtype, noisy)
+        own = copy.copy(feeds[key])
+        own.seed = settings.seed
+        return own
+
+    members = []
+    for part in group:
+        batch = min(part.settings.batch, len(part.data.train))
+        settings = part.settings.with_(precision=precision, batch=batch)
+        part.model.to(device, dtype)
+        part.likelihood.to(device, dtype)
+        train, val = feed(part, "train", settings), feed(part, "val", settings)
+        if train is None:
+            raise RuntimeError("data always have training rows")
+        first_weights(part.model, part.likelihood, settings, train)
+        own = [r.to(device, dtype) for r in part.regularizers]
+        members.append(Member(part.model, part.likelihood, own, settings, train, val))
+    reason = Inline.obstacle(members[0].rule.optimizer)
+    if reason is not None:
+        raise RuntimeError(f"not to be batched: {reason}")
+    shown = progress_listener(progress, first.likelihood.headline)
+    heard = [listener for listener in (shown, *listeners) if listener is not None]
+    with Computing(members[0].settings, device):
+        together = Together(members, device, "direct", heard)
+        threads, how = _way(together, device, first.settings)
+        if how != "direct":
+            together = Together(members, device, how, heard)
+        if device.type == "cpu":
+            torch.set_num_threads(threads)
+        for member in members:
+            member.model.train()
+        together.fit()
+    seconds = (time.monotonic() - start) / len(group)
+    for part, member in zip(group, members, strict=True):
+        part.run = Run(
+            part.model,
+            part.likelihood,
+            part.data,
+            member.settings.with_(threads=threads, compile="on" if how == "compiled" else "off"),
+            part.data.inputs,
+            part.data.target,
+            tuple(part.data.train.x.shape[1:]),
+            member.history,
+            [],
+            member.ended,
+            member.best_epoch or None,
+            None,
+            seconds,
+            judge=judged,
+        )
+
+
+def _way(together: Together, device: torch.device, settings: Settings) -> tuple[int, str]:
+    """Threads, and how steps are run: measured, unless they are settled."""
+    steps = settings.epochs * together.plan.steps
+    able = compiler_missing(device) is None and settings.compile != "off"
+    if device.type != "cpu":
+        compiled = able and (settings.compile == "on" or steps >= 1000)
+        return torch.get_num_threads(), "compiled" if compiled else "direct"
+    counts = [settings.threads] if settings.threads is not None else [1, *([cores()] if cores() > 1 else [])]
+    took = {count: together.seconds(count) for count in counts}
+    threads = min(took, key=lambda count: took[count])
+    total = steps * took[threads]
+    if able and (settings.compile == "on" or total > _COMPILE_SECONDS):
+        return threads, "compiled"
+    return threads, "traced" if total > _TRACE_SECONDS else "direct"
+
+
+def _t95(freedom: int) -> float:
+    """Student's two-sided 95 % quantile, by its expansion in 1/freedom; exact values for the first few."""
+    table = {1: 12.706, 2: 4.303, 3: 3.182, 4: 2.776, 5: 2.571, 6: 2.447, 7: 2.365, 8: 2.306, 9: 2.262}
+    if freedom < 1:
+        return math.nan
+    z = 1.959964
+    return table.get(freedom, z + (z**3 + z) / (4 * freedom) + (5 * z**5 + 16 * z**3 + 3 * z) / (96 * freedom**2))
