@@ -77,7 +77,10 @@ class Keeper:
         state = loop.state
         if not bool(torch.isfinite(state.epoch_losses()).all()):
             return  # the loop is about to find out
-        tensors, skeleton = pack({"rule": loop.rule.state(), "losses": state.epoch_losses()})
+        held = {"rule": loop.rule.state(), "losses": state.epoch_losses()}
+        if loop.average is not None:
+            held["average"] = loop.average.state()
+        tensors, skeleton = pack(held)
         groups = {"weights": weights(loop.model, loop.likelihood), "state": tensors}
         if state.best:
             groups["best"] = state.best
@@ -99,6 +102,8 @@ def restore(loop: Loop, record: Record, at_most: int | None = None) -> dict[str,
         checkpoint.restore(module, checkpoint.of(owner, tensors["weights"]), owner)
     state = unpack(plain["skeleton"], tensors["state"])
     loop.rule.load_state(state["rule"])
+    if loop.average is not None:
+        loop.average.load_state(state["average"])
     device = loop.train.y.device
     loop.state = State(
         **{name: plain[name] for name in PLAIN if name in plain},
