@@ -11,6 +11,8 @@ Notation   key -> keys[b],  site -> a number that tells layers apart,  mix -> sp
 
 from __future__ import annotations
 
+import math
+
 import torch
 from torch import Tensor, nn
 
@@ -62,6 +64,41 @@ def kept(keys: Tensor, shape: tuple[int, ...], p_drop: float, site: int) -> Tens
     position = torch.arange(-(-count // 4), device=keys.device)
     values = mix(mix(keys ^ (site * _C % 2**63))[:, None] + position).view(torch.int16)
     return (values[:, :count] >= round(p_drop * 2**16) - 2**15).view(len(keys), *shape)
+
+
+def normal(keys: Tensor, shape: tuple[int, ...], site: int, dtype: torch.dtype = torch.float32) -> Tensor:
+    """Standard normal numbers, shape (B, *shape), by Box and Muller: row b depends on keys[b] and `site` alone.
+
+        r = √(-2 log u),  u in (0, 1];   r cos 2πv  and  r sin 2πv  are normal and independent
+
+    Each hash of (1) yields u and v, 24 bits each, and so two numbers; none lies beyond 5.8.
+    """
+    count = _count(shape)
+    position = torch.arange(-(-count // 2), device=keys.device)
+    z = mix(mix(keys ^ (site * _C % 2**63))[:, None] + position)
+    u = (_shift_right(z, 40) + 1).to(dtype) * 2.0**-24
+    turn = (_shift_right(z, 8) & (2**24 - 1)).to(dtype) * (2 * math.pi * 2.0**-24)
+    r = (-2 * u.log()).sqrt()
+    pairs = torch.stack([r * turn.cos(), r * turn.sin()], dim=-1).flatten(1)
+    return pairs[:, :count].reshape(len(keys), *shape)
+
+
+def symmetric_beta(
+    keys: Tensor, shape: tuple[int, ...], a: float | Tensor, site: int, dtype: torch.dtype = torch.float32
+) -> Tensor:
+    """Numbers of the law Beta(a, a), a > 0, shape (B, *shape), without rejection (Bailey, 1994).
+
+    ½ (1 + c / √(c² + q / (1 - q))),   q = u^{1/a},  c = cos 2πv        from Student's t of 2a degrees
+    """
+    u = uniform(keys, (*shape, 2), site).to(dtype)
+    q = (u[..., 0] + 2.0**-25) ** (1 / a)
+    c = ((u[..., 1] + 2.0**-25) * (2 * math.pi)).cos()
+    return 0.5 * (1 + c / (c.square() + q / (1 - q)).sqrt())
+
+
+def of_batch(keys: Tensor) -> Tensor:
+    """One key, shape (1,), for what all rows of a batch share, such as noise on weights; their order does not count."""
+    return mix(keys.sum(0, keepdim=True))
 
 
 def draws_noise(model: nn.Module) -> bool:

@@ -7,10 +7,34 @@ from collections.abc import Iterable
 
 from leadline.errors import UserError
 from leadline.names import bracketed, lookup
+from leadline.regularize.adversarial import Adversarial, worst_case
+from leadline.regularize.distillation import Distillation, soft_loss
+from leadline.regularize.elastic_net import ElasticNet
+from leadline.regularize.flooding import Flooding
+from leadline.regularize.gradient_norm import GradientNorm
+from leadline.regularize.group_lasso import GroupLasso
+from leadline.regularize.input_noise import InputNoise
+from leadline.regularize.l1 import L1
+from leadline.regularize.l2 import L2
+from leadline.regularize.l_half import LHalf
+from leadline.regularize.label_noise import LabelNoise
+from leadline.regularize.label_smoothing import Confusion, LabelSmoothing
+from leadline.regularize.mask import Mask
+from leadline.regularize.mixup import Mixup
+from leadline.regularize.pull import Pull
 from leadline.regularize.regularizer import Regularizer
+from leadline.regularize.spectral import Spectral
+from leadline.regularize.weight_noise import WeightNoise
 from leadline.settings import given
 
-REGULARIZERS: dict[str, type[Regularizer]] = {}
+REGULARIZERS: dict[str, type[Regularizer]] = {
+    kind.name: kind
+    for kind in (
+        *(L2, L1, LHalf, ElasticNet, GroupLasso, Spectral),
+        *(InputNoise, Mask, WeightNoise, LabelNoise, LabelSmoothing),
+        *(Mixup, Adversarial, Flooding, GradientNorm),
+    )
+}
 
 
 def regularizer(wish: Regularizer | str) -> Regularizer:
@@ -45,4 +69,34 @@ def words(given: Iterable[Regularizer]) -> tuple[str, ...]:
     return tuple(r.word if type(r) in REGULARIZERS.values() else "given" for r in given)
 
 
-__all__ = ["REGULARIZERS", "Regularizer", "regularizer", "regularizers", "words"]
+#: the four ways in which regularisers help (Understanding Deep Learning, 9.4)
+MECHANISMS = ("smoother function", "more effective data", "combined models", "wider minima")
+
+__all__ = [
+    "MECHANISMS",
+    "REGULARIZERS",
+    "L1",
+    "L2",
+    "Adversarial",
+    "Confusion",
+    "Distillation",
+    "ElasticNet",
+    "Flooding",
+    "GradientNorm",
+    "GroupLasso",
+    "InputNoise",
+    "LHalf",
+    "LabelNoise",
+    "LabelSmoothing",
+    "Mask",
+    "Mixup",
+    "Pull",
+    "Regularizer",
+    "Spectral",
+    "WeightNoise",
+    "regularizer",
+    "regularizers",
+    "soft_loss",
+    "words",
+    "worst_case",
+]

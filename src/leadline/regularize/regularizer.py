@@ -26,6 +26,8 @@ class Regularizer(nn.Module, Configured):
 
     #: the word that names it in a config; empty for one that only Python can build
     name: str = ""
+    #: by which of `leadline.regularize.MECHANISMS` it helps
+    mechanism: str = ""
     #: whether it draws from the keys of the rows
     draws_noise: bool = False
     #: whether it needs the rows of a step together, so that micro-batches would change it
@@ -36,7 +38,7 @@ class Regularizer(nn.Module, Configured):
     @property
     def word(self) -> str:
         """Its name with its numbers in brackets, as a config holds it."""
-        numbers = ", ".join(f"{value:g}" for value in self.config.values())
+        numbers = ", ".join(f"{v:g}" if float(f"{v:g}") == v else repr(v) for v in self.config.values())
         return f"{type(self).name}({numbers})" if numbers else type(self).name
 
     def inputs(self, x: Tensor, batch: Batch) -> Tensor:
