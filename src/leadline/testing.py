@@ -3,6 +3,7 @@
     check_model       builds tiny · config · rebuilds · answers · learns · same seed, same bits · keeps its state
                       · float64 · rows stand alone · noise stands alone
     check_likelihood  accepts y · nll = -log p · gradient · far outputs · measures · config · prediction
+    check_gradients   derivatives of any module or function = finite differences
 
 Each clause raises a `ContractError` that says in one sentence what does not hold. Nothing that is passed in is changed,
 and neither is torch's random state.
@@ -23,6 +24,7 @@ from torch.nn.modules.batchnorm import _BatchNorm
 from leadline.errors import UserError
 from leadline.layers import noise
 from leadline.likelihoods.likelihood import Likelihood
+from leadline.optim.differences import Difference, differences
 
 #: rows of a batch and a row alone go through different kernels: in float64 they agree to this, relative to the largest
 TOLERANCE = 1e-9
@@ -69,6 +71,57 @@ def check_likelihood(likelihood: Likelihood, output: Tensor, y: Tensor) -> None:
         torch.manual_seed(0)
         for clause in _LIKELIHOOD_CLAUSES:
             clause(copy.deepcopy(likelihood), output.detach().clone(), y.clone())
+
+
+def check_gradients(
+    subject: nn.Module | Callable[..., Tensor],
+    *inputs: Tensor,
+    loss: Callable[[Tensor], Tensor] | None = None,
+    tolerance: float = 1e-6,
+    step: float = 1e-6,
+    most: int = 100,
+) -> list[Difference]:
+    """Raise a ContractError unless the derivatives of `subject` are those of finite differences, in float64.
+
+    Args:
+        subject: a module, or a function of tensors; a copy of a module is asked, in evaluation mode.
+        inputs: what it is called with; derivatives in those of real numbers are checked too.
+        loss: from its output to one number; None is a random weighted sum of all outputs.
+        tolerance: largest error of a derivative, relative to the largest of its tensor, or to 1 where that is less.
+        step: of the differences, above 0.
+        most: entries of each tensor that are checked, evenly spread, at least 1.
+
+    Returns the worst entry of each tensor, the worst tensor first. The message of the error names it. At a kink, such
+    as ReLU at 0, a derivative is not that of differences: check somewhere else.
+
+    >>> worst = check_gradients(nn.Sequential(nn.Linear(3, 4), nn.Tanh(), nn.Linear(4, 2)), torch.ones(5, 3))
+    >>> sorted(one.name for one in worst)
+    ['0.bias', '0.weight', '2.bias', '2.weight', 'input 0']
+    """
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        asked = copy.deepcopy(subject).double().eval() if isinstance(subject, nn.Module) else subject
+        given = [_double(x.detach().clone()) for x in inputs]
+        leaves = {f"input {k}": x.requires_grad_() for k, x in enumerate(given) if x.is_floating_point()}
+        if isinstance(asked, nn.Module):
+            leaves |= {name: p for name, p in asked.named_parameters() if p.requires_grad}
+        weights: list[Tensor] = []
+
+        def value() -> Tensor:
+            output = asked(*given)
+            if loss is not None:
+                return loss(output)
+            if not weights:  # a plain sum would have no gradient behind a softmax or a normalisation
+                weights.append(torch.randn(output.shape, dtype=torch.float64))
+            return (output * weights[0]).sum()
+
+        found = differences(value, leaves, step=step, most=most)
+    if found and not found[0].error <= tolerance:
+        name = (
+            type(subject).__name__ if isinstance(subject, nn.Module) else getattr(subject, "__name__", "the function")
+        )
+        raise ContractError(f"{name}: a derivative is not that of finite differences: {found[0]}.")
+    return found
 
 
 # ── the model's clauses ──────────────────────────────────────────────────────────────────────────────────────────────

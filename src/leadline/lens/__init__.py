@@ -2,6 +2,9 @@
 
     joints, regions, cells, patterns    linear regions of piecewise linear networks: on a line, on a plane, in a box
     loss_surface, loss_slice, Path      the loss over the weights, and the way that a run took
+    critical_points, chords             of small models: minima and saddles of the loss; is it convex?
+    batch_losses, bracketing, momentum_steps    what a batch sees; a line search; where momentum looks
+    implicit, descent_paths, WeightLoss what steps of descent add to the loss, beside the flow that they follow
     hessian, sharpness                  how the loss curves, and what shaking the weights does to it
     connect, averaging                  between two minima: barriers, bent paths, averaged weights
     gradient_noise, UpdateRatios        how much batches differ, and how far a step moves each layer
@@ -15,34 +18,46 @@
     superposition                       is a function linear, affine or neither?
     distance                            how far two networks are apart as functions
     flow                                a network as a graph and as equations
+    derivative_graph, memory            derivatives on a graph, step by step; bytes kept for the backward pass
+    beliefs, geometry                   a posterior's mean, band and draws; what high dimensions are like
     depth, shattered                    signal and gradient through depth, layer by layer; how soon a gradient forgets
 
 Each returns a `View`: a frozen record with `plot()`, which makes a matplotlib figure, and `to_dict()`, plain JSON.
 """
 
 from leadline.lens.activations import Activations, activations
+from leadline.lens.batch_losses import BatchLosses, batch_losses
 from leadline.lens.boundary import Boundary, boundary
+from leadline.lens.bracketing import Bracketing, bracketing
 from leadline.lens.calibration import Coverage, Reliability, calibration
 from leadline.lens.capacity import Rademacher, Shattering, effective_capacity, rademacher, vc_dimension
 from leadline.lens.cells import Cells, cells
+from leadline.lens.chords import Chords, chords
 from leadline.lens.class_curve import ClassCurve
 from leadline.lens.confidence import Confidence, confidence
 from leadline.lens.connection import Averaging, Connection, averaging, connect
 from leadline.lens.criteria import Criteria, criteria
 from leadline.lens.criterion import Criterion, criterion
+from leadline.lens.critical import CriticalPoints, critical_points
 from leadline.lens.curve import Curve, curve
 from leadline.lens.density import Density, density
 from leadline.lens.depth import Depth, depth
+from leadline.lens.derivative_graph import DerivativeGraph, derivative_graph
 from leadline.lens.distance import Distance, distance
 from leadline.lens.family import Family, family
 from leadline.lens.flow import Flow, flow
 from leadline.lens.folding import Folding, folding
+from leadline.lens.geometry import Geometry, geometry
 from leadline.lens.gradient_noise import GradientNoise, gradient_noise
 from leadline.lens.hessian import Hessian, hessian
+from leadline.lens.implicit import DescentPaths, Implicit, descent_paths, implicit
 from leadline.lens.joints import Joints, describe, joints
 from leadline.lens.lipschitz import Lipschitz, lipschitz
+from leadline.lens.memory import Memory, memory
+from leadline.lens.momentum import MomentumSteps, momentum_steps
 from leadline.lens.panels import Panels, panels
 from leadline.lens.path import Path, flat
+from leadline.lens.posterior import Beliefs, beliefs
 from leadline.lens.regions import Regions, patterns, regions
 from leadline.lens.sharpness import Sharpness, sharpness
 from leadline.lens.shattered import Shattered, shattered
@@ -51,37 +66,49 @@ from leadline.lens.superposition import Superposition, superposition
 from leadline.lens.surface import Slice, Surface, loss_slice, loss_surface
 from leadline.lens.updates import UpdateRatios, Updates
 from leadline.lens.view import View
+from leadline.lens.weight_loss import WeightLoss
 
 __all__ = [
     "Activations",
     "Averaging",
+    "BatchLosses",
+    "Beliefs",
     "Boundary",
+    "Bracketing",
     "Cells",
+    "Chords",
     "ClassCurve",
     "Confidence",
     "Connection",
     "Coverage",
     "Criteria",
     "Criterion",
+    "CriticalPoints",
     "Curve",
     "Density",
     "Depth",
+    "DerivativeGraph",
+    "DescentPaths",
     "Distance",
     "Family",
     "Flow",
     "Folding",
+    "Geometry",
     "GradientNoise",
     "Hessian",
+    "Implicit",
     "Joints",
     "Lipschitz",
+    "Memory",
+    "MomentumSteps",
     "Panels",
     "Path",
     "Rademacher",
     "Regions",
     "Reliability",
     "Sharpness",
-    "Shattering",
     "Shattered",
+    "Shattering",
     "Simplex",
     "Slice",
     "Superposition",
@@ -89,18 +116,26 @@ __all__ = [
     "UpdateRatios",
     "Updates",
     "View",
+    "WeightLoss",
     "activations",
     "averaging",
+    "batch_losses",
+    "beliefs",
     "boundary",
+    "bracketing",
     "calibration",
     "cells",
+    "chords",
     "confidence",
     "connect",
     "criteria",
     "criterion",
+    "critical_points",
     "curve",
     "density",
     "depth",
+    "derivative_graph",
+    "descent_paths",
     "describe",
     "distance",
     "effective_capacity",
@@ -108,12 +143,16 @@ __all__ = [
     "flat",
     "flow",
     "folding",
+    "geometry",
     "gradient_noise",
     "hessian",
+    "implicit",
     "joints",
     "lipschitz",
     "loss_slice",
     "loss_surface",
+    "memory",
+    "momentum_steps",
     "panels",
     "patterns",
     "rademacher",

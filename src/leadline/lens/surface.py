@@ -12,7 +12,8 @@ penalties; the likelihood's own parameters stay as they are.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -32,6 +33,9 @@ from leadline.settings import real, whole
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+#: of several paths: light ones and warm ones, which are seen on viridis
+PATHS = (PATH, HUES[4], "#ff9f1c", "#f4f4f4", HUES[5], HUES[3])
+
 
 @dataclass(frozen=True, eq=False)
 class Surface(View):
@@ -41,7 +45,8 @@ class Surface(View):
         first, second: coordinates of the grid; `names` of the two.
         loss: (second, first).
         here: the module's own coordinates and `loss_here`.
-        path: coordinates of a run's steps, (steps, 2); none without a path.
+        path: coordinates of a run's steps, (steps, 2); none without a path, or with several.
+        paths: of several runs, by name.
         held: the part of the path's squared length that lies in the plane, from 0 to 1.
     """
 
@@ -53,6 +58,7 @@ class Surface(View):
     loss_here: float
     path: np.ndarray
     held: float | None
+    paths: dict[str, np.ndarray] = field(default_factory=dict)
 
     @styled
     def plot(self) -> Figure:
@@ -77,6 +83,10 @@ class Surface(View):
             ax.plot(*self.path.T, color="white", lw=2.8, alpha=0.9, zorder=3)
             ax.plot(*self.path.T, color=PATH, lw=1.5, zorder=3, label="path of the run")
             ax.plot(*self.path[0], "o", ms=6, color=PATH, mec="white", zorder=4, label="start")
+        for hue, (name, steps) in zip(PATHS * 3, self.paths.items()):
+            ax.plot(*steps.T, color="white", lw=2.6, alpha=0.8, zorder=3)
+            ax.plot(*steps.T, ".-", ms=4, color=hue, lw=1.4, zorder=3, label=name)
+            ax.plot(*steps[-1], "o", ms=6, color=hue, mec="white", zorder=4)
         ax.plot(
             *self.here, "*", ms=13, color="white", mec=INK, mew=0.9, zorder=5,
             label=f"weights shown, loss {short(self.loss_here)}",
@@ -127,7 +137,7 @@ def loss_surface(
     likelihood: Any = None,
     directions: str | tuple[Any, Any] = "random",
     parameters: tuple[str, str] | None = None,
-    path: Path | Tensor | None = None,
+    path: Path | Tensor | Mapping[str, Path | Tensor] | None = None,
     window: Any = None,
     span: float = 1.0,
     num: int = 41,
@@ -144,7 +154,7 @@ def loss_surface(
             run's own, which may have learned.
         directions: "random" (2), "pca" of the path (3), or two flat vectors.
         parameters: names of two single weights (4), such as ("map.weight[0, 0]", "map.bias[0]").
-        path: what a `Path` kept, drawn on the surface.
+        path: what a `Path` kept, drawn on the surface; several of them by name, to compare the ways of their runs.
         window: ((least, largest), (least, largest)) of the two coordinates; by default `span` to each side of the
             weights, wide enough to show the path.
         num: grid points a side.  most: rows of the split, evenly spread.  seed: of random directions.
@@ -159,7 +169,9 @@ def loss_surface(
     num, span = whole("num", num, 2, usual=41), real("span", span, 0, above=True, usual=1.0)
     with at_rest(model):
         landscape = Landscape(model, data, likelihood, split, most)
-        trail = trail_of(path, landscape.centre)
+        trails = {"": path} if not isinstance(path, Mapping) else dict(path)
+        each = [trail_of(one, landscape.centre) for one in trails.values()]
+        trail = torch.cat(each) if each else trail_of(None, landscape.centre)
         if parameters is not None:
             (u, v), names = axes(model, parameters), (parameters[0], parameters[1])
             here = (float(u @ landscape.centre), float(v @ landscape.centre))
@@ -176,7 +188,11 @@ def loss_surface(
         loss = [[landscape.moved((s - here[0]) * u + (t - here[1]) * v) for s in first] for t in second]
         loss_here = landscape.moved(torch.zeros_like(u))
     held = max(0.0, 1 - away / total) if total > 0 else None
-    return Surface(first, second, names, np.array(loss), here, loss_here, places.numpy(), held)
+    single, several = places.numpy(), dict[str, np.ndarray]()
+    if isinstance(path, Mapping):
+        ends = np.cumsum([len(one) for one in each])[:-1]
+        single, several = np.zeros((0, 2)), dict(zip(trails, (part.copy() for part in np.split(single, ends))))
+    return Surface(first, second, names, np.array(loss), here, loss_here, single, held, several)
 
 
 def loss_slice(

@@ -17,7 +17,9 @@ from leadline.models.constructed import folding, identity, interpolant, narrow, 
 from leadline.models.dense_memory import DenseMemory
 from leadline.models.dichotomies import count_dichotomies, cover, estimate_share, share_separable
 from leadline.models.equation import equations
+from leadline.models.fixed_joints import FixedJoints, smoothest
 from leadline.models.fusion import compose, fuse
+from leadline.models.gabor import Gabor
 from leadline.models.hopfield import Hopfield
 from leadline.models.inverse import inverse
 from leadline.models.kinds import kind
@@ -45,6 +47,8 @@ MODELS: dict[str, type[nn.Module]] = {
     "Composed": Composed,
     "Residual": Residual,
     "Polynomial": Polynomial,
+    "Gabor": Gabor,
+    "FixedJoints": FixedJoints,
 }
 
 #: what `build` fills in from the data; everything else of a constructor is the user's to choose
@@ -87,6 +91,8 @@ __all__ = [
     "Circuit",
     "Composed",
     "DenseMemory",
+    "FixedJoints",
+    "Gabor",
     "Hopfield",
     "Linear",
     "ModernHopfield",
@@ -124,5 +130,6 @@ __all__ = [
     "separable",
     "separate",
     "share_separable",
+    "smoothest",
     "version_space",
 ]

@@ -13,9 +13,11 @@ from leadline.errors import UnknownName, UserError
 from leadline.likelihoods import LIKELIHOODS, Likelihood, likelihood_for
 from leadline.names import lookup, suggest
 from leadline.optim.averaged_momentum import AveragedMomentum
+from leadline.optim.bayes import BayesianLinear, Posterior
 from leadline.optim.damped_newton import DampedNewton
 from leadline.optim.entropy_descent import EntropyDescent
 from leadline.optim.exhaustive import Exhaustive
+from leadline.optim.flow import descend, flow, modified
 from leadline.optim.gauss_newton import GaussNewton
 from leadline.optim.gradient import Gradient
 from leadline.optim.hebb import Hebb
@@ -39,6 +41,7 @@ from leadline.settings import given
 
 RULES: dict[str, type[Rule]] = {
     "LeastSquares": LeastSquares,
+    "BayesianLinear": BayesianLinear,
     "Newton": Newton,
     "DampedNewton": DampedNewton,
     "GaussNewton": GaussNewton,
@@ -169,6 +172,7 @@ __all__ = [
     "SVRG",
     "SWATS",
     "AveragedMomentum",
+    "BayesianLinear",
     "DampedNewton",
     "EntropyDescent",
     "Exhaustive",
@@ -182,6 +186,7 @@ __all__ = [
     "Newton",
     "PerExampleAdam",
     "PerceptronRule",
+    "Posterior",
     "PrintedAdam",
     "Rule",
     "SharpnessAware",
@@ -190,7 +195,10 @@ __all__ = [
     "Yogi",
     "check_alone",
     "choices",
+    "descend",
+    "flow",
     "likelihood_of",
+    "modified",
     "own_rule",
     "rule_from",
     "told",

@@ -21,6 +21,7 @@ from leadline.config import Configured
 from leadline.data.data import Batch
 from leadline.errors import UserError
 from leadline.likelihoods.likelihood import Likelihood
+from leadline.models.fixed_joints import FixedJoints
 from leadline.models.linear import Linear
 from leadline.models.polynomial import Polynomial
 from leadline.optim.rule import Rule
@@ -86,7 +87,7 @@ class PassRule(Rule, Configured):
 
 def _affine_map(rule: Rule, model: nn.Module) -> tuple[nn.Linear, Callable[[Tensor], Tensor]]:
     """The map, and what takes inputs to the rows that it reads."""
-    if isinstance(model, Polynomial):
+    if isinstance(model, (Polynomial, FixedJoints)):
         return model.map, model.features
     if isinstance(model, (Linear, nn.Linear)):
         return model.map if isinstance(model, Linear) else model, lambda x: x.flatten(1)
