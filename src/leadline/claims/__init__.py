@@ -6,6 +6,7 @@ from leadline.claims import (  # noqa: F401 - they enter claims
     activations,
     approximation,
     depth,
+    first_weights,
     hopfield,
     intervals,
     lines,

@@ -234,6 +234,8 @@ def _view(each: Sequence[Sounding]) -> Depth:
     found = faults(whole_)
     nothing = np.full(len(mean), np.nan)
     forward, backward = _theory(mean, whole_.input) if whole_.plain else (nothing, nothing)
+    with np.errstate(invalid="ignore", over="ignore"):
+        variance = (moments - of("mean") ** 2).mean(0)
     lost = of("lost").sum(0)
     verdict, where, evidence = "healthy", "", ""
     if lost.any():
@@ -247,7 +249,7 @@ def _view(each: Sequence[Sounding]) -> Depth:
         gradients.mean(0),
         moments,
         gradients,
-        (moments - of("mean") ** 2).mean(0),
+        variance,
         forward,
         backward,
         of("dead").mean(0),
