@@ -1,6 +1,7 @@
 """Instruments for any module: numbers first, then a drawing. They leave the module bit for bit as it was.
 
     joints, regions, cells, patterns    linear regions of piecewise linear networks: on a line, on a plane, in a box
+    rates                               which learning rate, and why, or why none
     loss_surface, loss_slice, Path      the loss over the weights, and the way that a run took
     critical_points, chords             of small models: minima and saddles of the loss; is it convex?
     batch_losses, bracketing, momentum_steps    what a batch sees; a line search; where momentum looks
@@ -58,6 +59,7 @@ from leadline.lens.momentum import MomentumSteps, momentum_steps
 from leadline.lens.panels import Panels, panels
 from leadline.lens.path import Path, flat
 from leadline.lens.posterior import Beliefs, beliefs
+from leadline.lens.rates import Rates, rates
 from leadline.lens.regions import Regions, patterns, regions
 from leadline.lens.sharpness import Sharpness, sharpness
 from leadline.lens.shattered import Shattered, shattered
@@ -104,6 +106,7 @@ __all__ = [
     "Panels",
     "Path",
     "Rademacher",
+    "Rates",
     "Regions",
     "Reliability",
     "Sharpness",
@@ -155,6 +158,7 @@ __all__ = [
     "momentum_steps",
     "panels",
     "patterns",
+    "rates",
     "rademacher",
     "regions",
     "sharpness",
