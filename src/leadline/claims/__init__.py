@@ -5,6 +5,7 @@ from __future__ import annotations
 from leadline.claims import (  # noqa: F401 - they enter claims
     activations,
     approximation,
+    curvature,
     depth,
     first_weights,
     hopfield,
@@ -12,11 +13,13 @@ from leadline.claims import (  # noqa: F401 - they enter claims
     lines,
     logistic,
     losses,
+    minima,
     perceptron,
     pieces,
     polynomials,
     regions,
     residual,
+    shrinkage,
 )
 from leadline.claims.claim import CLAIMS, Check, Claim, Evidence, Outcome
 
