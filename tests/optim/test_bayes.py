@@ -37,13 +37,13 @@ def test_mean_and_covariance_are_those_of_the_twin(batches):
     features = torch.cat([model.features(x), torch.ones(25, 1)], dim=1).tolist()
     mean, covariance = twin.posterior(features, y.tolist(), 0.2, 1.7)
     found = rule.posterior
-    torch.testing.assert_close(found.mean[0], torch.tensor(mean).double(), rtol=1e-5, atol=1e-5)
-    torch.testing.assert_close(found.covariance, torch.tensor(covariance).double(), rtol=1e-5, atol=1e-5)
+    torch.testing.assert_close(found.mean[0], torch.tensor(mean, dtype=torch.float64), rtol=1e-8, atol=1e-9)
+    torch.testing.assert_close(found.covariance, torch.tensor(covariance, dtype=torch.float64), rtol=1e-8, atol=1e-9)
     torch.testing.assert_close(torch.cat([model.map.weight[0], model.map.bias]), found.mean[0])
     at = torch.tensor([[0.33]]).double()
     wanted = twin.predictive([*model.features(at)[0].tolist(), 1.0], mean, covariance, 0.2)
     got = found.predict(at)
-    assert (got[0].item(), got[1].item()) == pytest.approx(wanted, rel=1e-5)
+    assert (got[0].item(), got[1].item()) == pytest.approx(wanted, rel=1e-8)
 
 
 def test_a_row_of_weight_two_is_two_rows():

@@ -7,8 +7,11 @@ from leadline.claims import (  # noqa: F401 - they enter claims
     approximation,
     curvature,
     depth,
+    derivatives,
     first_weights,
+    flows,
     hopfield,
+    interpolation,
     intervals,
     lines,
     logistic,
@@ -20,6 +23,7 @@ from leadline.claims import (  # noqa: F401 - they enter claims
     regions,
     residual,
     shrinkage,
+    surfaces,
 )
 from leadline.claims.claim import CLAIMS, Check, Claim, Evidence, Outcome
 
