@@ -51,7 +51,8 @@ from leadline.verbs import fit, refuse
 OWN = ("seed", "lr", "weight_decay", "momentum", "init", "init_scale", "regularize", "patience")
 #: what a member may have besides settings
 MORE = ("data", "model", "label_noise")
-_TRACE_SECONDS, _COMPILE_SECONDS = 3.0, 20.0  # of a run that is worth a trace, and the compiler's time
+#: seconds of a run that are worth measuring a second thread, a trace, and the compiler's time
+_LONG_SECONDS, _TRACE_SECONDS, _COMPILE_SECONDS = 1.0, 3.0, 20.0
 
 
 def members(**lists: Any) -> list[dict[str, Any]]:
@@ -388,8 +389,10 @@ def _way(together: Together, device: torch.device, settings: Settings) -> tuple[
     if device.type != "cpu":
         compiled = able and (settings.compile == "on" or steps >= 1000)
         return torch.get_num_threads(), "compiled" if compiled else "direct"
-    counts = [settings.threads] if settings.threads is not None else [1, *([cores()] if cores() > 1 else [])]
-    took = {count: together.seconds(count) for count in counts}
+    first = settings.threads or 1
+    took = {first: together.seconds(first)}
+    if settings.threads is None and cores() > 1 and steps * took[1] > _LONG_SECONDS:
+        took[cores()] = together.seconds(cores())
     threads = min(took, key=lambda count: took[count])
     total = steps * took[threads]
     if able and (settings.compile == "on" or total > _COMPILE_SECONDS):

@@ -26,9 +26,13 @@ def epoch_order(seed: int, epoch: int, count: int, replacement: bool = False) ->
     True
     """
     generator = torch.Generator().manual_seed(noise.mix_int(seed, epoch))
+    return _order(count, replacement, generator)
+
+
+def _order(count: int, replacement: bool, generator: torch.Generator, out: Tensor | None = None) -> Tensor:
     if replacement:
-        return torch.randint(count, (count,), generator=generator)
-    return torch.randperm(count, generator=generator)
+        return torch.randint(count, (count,), generator=generator, out=out)
+    return torch.randperm(count, generator=generator, out=out)
 
 
 class Feed:
@@ -119,6 +123,14 @@ class Feed:
     def order(self, epoch: int) -> Tensor:
         """The order in which an epoch takes the rows."""
         return epoch_order(self.seed, epoch, len(self), self.replacement)
+
+    def write_order(self, room: Tensor, generator: torch.Generator) -> None:
+        """Write an epoch's order into the first places of `room`.
+
+        Args:
+            generator: seeded with `noise.mix_int(seed, epoch)`.
+        """
+        _order(len(self), self.replacement, generator, room[: len(self)])
 
     def _rows(self, first: int, stop: int) -> list[int]:
         """How many rows the batches from number `first` to `stop` have."""

@@ -45,7 +45,7 @@ class NotFinite(Exception):
         self.step, self.batch, self.loss = step, batch, loss
 
 
-class _Arriving:
+class Arriving:
     """Losses on their way to the host: asked whether they have come, or waited for."""
 
     def __init__(self, losses: Tensor):
@@ -93,7 +93,7 @@ class Loop:
         self.stop_asked = False
         self._good: tuple[int, int, dict[str, Tensor], dict[str, Tensor], Any] | None = None
         self._looked = 0.0
-        self._unsettled: deque[tuple[int, int, _Arriving]] = deque()  # epochs that are over but not announced
+        self._unsettled: deque[tuple[int, int, Arriving]] = deque()  # epochs that are over but not announced
 
     def fit(self) -> State:
         """Train until the last epoch, an early stop, or a request to stop; the state at the end."""
@@ -183,7 +183,7 @@ class Loop:
         if self.average is not None and self.average.epoch_done(state.epoch + 1, last):
             state.best_score, state.best_epoch, state.stale = None, 0, 0  # the best is among the averages
         validating = self.val is not None and ((state.epoch + 1) % settings.validate_every == 0 or last)
-        self._unsettled.append((state.epoch + 1, state.step, _Arriving(state.epoch_losses())))
+        self._unsettled.append((state.epoch + 1, state.step, Arriving(state.epoch_losses())))
         evaluation = self.validate() if validating else None
         if last or (evaluation is not None and not math.isfinite(evaluation.get("nll", 0.0))):
             self._check_finite()

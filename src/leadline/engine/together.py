@@ -16,7 +16,9 @@ from __future__ import annotations
 
 import math
 import time
+from collections import deque
 from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -28,7 +30,7 @@ from torch.func import functional_call, vmap
 from leadline.data.data import Batch
 from leadline.engine.events import EpochDone, Listener, RunEnded, RunStarted, StepsDone
 from leadline.engine.feed import Feed
-from leadline.engine.loop import settled
+from leadline.engine.loop import Arriving, settled
 from leadline.engine.step import Recorded, Tensors, as_traced, several, through_inductor
 from leadline.layers import noise
 from leadline.likelihoods.likelihood import Likelihood
@@ -40,7 +42,8 @@ from leadline.settings import Settings
 
 _CACHE_BYTES = 8 * 2**20  # what a chunk of members may touch in a step
 _DIVERGED = 100.0  # as in the loop of a single run
-_STEPS = 20  # of a recorded CUDA graph
+_STEPS = 40  # of a recorded CUDA graph
+_THREADS = 8  # that draw orders for a GPU
 
 
 @dataclass(eq=False)
@@ -101,10 +104,9 @@ class Together:
         size = len(members) if device.type != "cpu" else _members_together(members[0])
         count = -(-len(members) // size)
         size = -(-len(members) // count)
-        self.chunks = [
-            _Chunk(self.members[at : at + size], size, self.plan, how) for at in range(0, len(members), size)
-        ]
+        self.chunks = [_Chunk(at, size, self.plan, how) for at in range(0, len(members), size)]
         self.done = 0
+        self.closing: deque[tuple[_Chunk, Arriving, int, np.ndarray, bool]] = deque()
 
     def fit(self) -> None:
         """Train all members to their ends, and put the weights of each one's best epoch into its model."""
@@ -120,7 +122,7 @@ class Together:
 
     def seconds(self, threads: int) -> float:
         """What a step of all members takes on so many CPU threads; the members stay as they are."""
-        chunk, inputs = self.chunks[0], self.plan.epoch(0).inputs(self.chunks[0], 0, range(1))
+        chunk, inputs = self.chunks[0], self.plan.epoch(0).inputs(self.chunks[0], range(1))
         before, now = [t.clone() for t in chunk.held], torch.get_num_threads()
         torch.set_num_threads(threads)
         chunk.call(inputs)
@@ -140,13 +142,21 @@ class Together:
         last = epoch + 1 == settings.epochs
         validating = self.members[0].val is not None and ((epoch + 1) % settings.validate_every == 0 or last)
         plan = self.plan.epoch(epoch)
-        for at, chunk in enumerate(self.chunks):
-            before = self.done
-            losses = chunk.epoch(plan, epoch, at * chunk.size)
-            self.done += sum(member.train.steps for member in chunk.members)
-            chunk.close(losses, epoch, validating)
-            self._say(StepsDone(epoch, before, losses.flatten()))
-        self._announce(epoch + 1)
+        for chunk in self.chunks:
+            losses = Arriving(chunk.epoch(plan))
+            self.closing.append((chunk, losses, epoch, plan.numbers, validating))
+            if validating or last or self.device.type == "cpu":
+                self._close()
+        while len(self.closing) > 1:  # on a GPU, the epoch before: its losses have come while this one was sent off
+            self._close()
+        if not self.closing:
+            self._announce(epoch + 1)
+
+    def _close(self) -> None:
+        chunk, losses, epoch, numbers, validating = self.closing.popleft()
+        chunk.close(losses.read(), epoch, numbers, validating)
+        before, self.done = self.done, self.done + sum(member.train.steps for member in chunk.members)
+        self._say(StepsDone(epoch, before, losses.read().flatten()))
 
     def _announce(self, epoch: int) -> None:
         alive = [member for member in self.members if len(member.history) == epoch] or self.members
@@ -193,60 +203,97 @@ class _Plan:
         #: slots in which every member has a full batch come first
         self.full = int((self.sizes == batch).all(1).sum())
         self.starts = np.concatenate([np.zeros((1, len(feeds)), int), self.sizes.cumsum(0)[:-1]])
-        self.numbers_of = _Numbers(members)
+        self.numbers_of, self.orders = _Numbers(members), _Orders(members, device)
         #: what was traced or compiled; chunks of one shape share it
         self.graphs: dict[Any, Callable[..., Tensor]] = {}
 
     def epoch(self, epoch: int) -> _Epoch:
         """Rows, noise and numbers of every step of an epoch."""
-        orders = [member.train.order(epoch) for member in self.members]
-        salts = [noise.mix_int(member.settings.seed, epoch) for member in self.members] if self.keyed else []
-        return _Epoch(self, orders, salts, self.numbers_of(epoch))
+        salts = _salts(self.members, epoch) if self.keyed else np.zeros(0, np.int64)
+        return _Epoch(self, self.orders(epoch), salts, self.numbers_of(epoch))
 
 
 class _Epoch:
     """Args:
-    orders: of each member's rows.
+    orders: of each member's rows, (M, rows); those that a member does not have are 0.
     salts: of each member's noise.
     numbers: (steps, M, …) of the optimizer.
     """
 
-    def __init__(self, plan: _Plan, orders: list[Tensor], salts: list[int], numbers: np.ndarray):
-        self.plan, self.orders, self.numbers = plan, orders, numbers
-        self.salts = np.array(salts, np.int64)
-        self._common = orders[0].shape if len({len(order) for order in orders}) == 1 else None
+    def __init__(self, plan: _Plan, orders: Tensor, salts: np.ndarray, numbers: np.ndarray):
+        self.plan, self.salts, self.numbers = plan, salts, numbers
+        self.orders = orders.to(plan.device, non_blocking=True)
 
-    def inputs(self, chunk: _Chunk, first: int, steps: range) -> dict[str, Tensor]:
-        """What the steps read, each (steps, members, …), for members from `first` on."""
-        plan, count = self.plan, len(chunk.members)
-        width = int(plan.sizes[steps.start : steps.stop].max())
-        orders = self.orders[first : first + count]
-        sizes = plan.sizes[steps.start : steps.stop, first : first + count]
+    def inputs(self, chunk: _Chunk, steps: range) -> dict[str, Tensor]:
+        """What the steps read, each (steps, members, …)."""
+        plan, own = self.plan, slice(chunk.first, chunk.first + len(chunk.members))
+        sizes, starts = plan.sizes[steps.start : steps.stop, own], plan.starts[steps.start : steps.stop, own]
+        width = int(sizes.max())
         masked = bool((sizes != width).any())
-        if not masked:  # all alike: one slice of a stack
-            at = int(plan.starts[steps.start, first])
-            stack = torch.stack([order[at : at + width * len(steps)] for order in orders])
-            index = stack.view(count, len(steps), width).transpose(0, 1)
+        orders = self.orders[own]
+        if not masked:  # all alike: one slice of the stack
+            at = int(starts[0, 0])
+            index = orders[:, at : at + width * len(steps)].unflatten(1, (len(steps), width)).transpose(0, 1)
         else:
-            index = torch.zeros(len(steps), count, width, dtype=torch.int64)
-            for k, s in enumerate(steps):
-                for m, order in enumerate(orders):
-                    own = order[plan.starts[s, first + m] :][: plan.sizes[s, first + m]]
-                    index[k, m, : len(own)] = own
-        found: dict[str, Tensor] = {"index": chunk.fill(index)}
+            places = np.minimum(starts[..., None] + np.arange(width), orders.shape[1] - 1)
+            index = orders.gather(1, torch.from_numpy(places).transpose(0, 1).flatten(1).to(plan.device))
+            index = index.unflatten(1, (len(steps), width)).transpose(0, 1)
+        found: dict[str, Tensor] = {"index": index}
         if masked:
             there = np.arange(width) < np.maximum(sizes, 1)[..., None]  # a member at rest keeps one row, and no change
-            found["valid"] = chunk.fill(torch.from_numpy(there).to(plan.x.dtype))
-            found["active"] = chunk.fill(torch.from_numpy(sizes > 0))
+            found["valid"], found["active"] = torch.from_numpy(there).to(plan.x.dtype), torch.from_numpy(sizes > 0)
         if plan.keyed:
-            salts = torch.from_numpy(self.salts[first : first + count])
-            found["salt"] = chunk.fill(salts.expand(len(steps), count))
-        numbers = torch.from_numpy(self.numbers[steps.start : steps.stop, first : first + count])
-        found["numbers"] = chunk.fill(numbers.to(plan.x.dtype))
-        device = plan.device
-        if device.type == "cuda":
-            return {name: column.contiguous().pin_memory() for name, column in found.items()}
-        return {name: column.contiguous() for name, column in found.items()}
+            found["salt"] = torch.from_numpy(self.salts[own]).expand(len(steps), -1)
+        found["numbers"] = torch.from_numpy(self.numbers[steps.start : steps.stop, own]).to(plan.x.dtype)
+        return {name: chunk.fill(column).to(plan.device).contiguous() for name, column in found.items()}
+
+
+class _Orders:
+    """The order in which each member takes its rows, (M, rows): the very order of a single run.
+
+    Drawing them is the host's work. For a GPU several threads draw those of the next epoch while this one runs.
+    """
+
+    def __init__(self, members: Sequence[Member], device: torch.device):
+        self.members, self.cuda = members, device.type == "cuda"
+        self.rows = max(len(member.train) for member in members)
+        self.settled = all(member.train.steps == 1 and not member.train.replacement for member in members)
+        self.pool = ThreadPoolExecutor(_THREADS) if self.cuda else None
+        self.coming: tuple[int, list[Future[Tensor]], Tensor] | None = None
+        if self.settled:  # one batch holds all rows: their order is rounding
+            self.fixed = torch.zeros(len(members), self.rows, dtype=torch.int64)
+            for row, member in zip(self.fixed, members, strict=True):
+                row[: len(member.train)] = torch.arange(len(member.train))
+
+    def __call__(self, epoch: int) -> Tensor:
+        if self.settled:
+            return self.fixed
+        if self.pool is None:
+            return self._draw(epoch, self._room(), range(len(self.members)))
+        at, drawing, room = self.coming if self.coming and self.coming[0] == epoch else self._begin(epoch)
+        for part in drawing:
+            part.result()
+        self.coming = self._begin(at + 1)
+        return room
+
+    def _room(self) -> Tensor:
+        return torch.zeros(len(self.members), self.rows, dtype=torch.int64, pin_memory=self.cuda)
+
+    def _begin(self, epoch: int) -> tuple[int, list[Future[Tensor]], Tensor]:
+        room, count = self._room(), len(self.members)
+        parts = [range(k * count // _THREADS, (k + 1) * count // _THREADS) for k in range(_THREADS)]
+        return epoch, [self.pool.submit(self._draw, epoch, room, part) for part in parts], room  # type: ignore[union-attr]
+
+    def _draw(self, epoch: int, room: Tensor, part: range) -> Tensor:
+        generator = torch.Generator()
+        for m, seed in zip(part, _salts(self.members[part.start : part.stop], epoch).tolist(), strict=True):
+            self.members[m].train.write_order(room[m], generator.manual_seed(seed))
+        return room
+
+
+def _salts(members: Sequence[Member], epoch: int) -> np.ndarray:
+    """`noise.mix_int(seed, epoch)` of every member."""
+    return noise.mix_ints(np.array([member.train.seed for member in members]), epoch)
 
 
 class _Numbers:
@@ -278,11 +325,13 @@ class _Chunk:
     """Members that move in one call.
 
     Args:
+        first: number of the first of them.
         size: how many places there are; those beyond `members` are filled with copies of the first.
     """
 
-    def __init__(self, members: Sequence[Member], size: int, plan: _Plan, how: str):
-        self.members, self.size, self.plan, self.how = list(members), size, plan, how
+    def __init__(self, first: int, size: int, plan: _Plan, how: str):
+        self.members = list(plan.members[first : first + size])
+        self.first, self.size, self.plan, self.how = first, size, plan, how
         template = self.members[0].rule
         columns = ["x", "y"]
         columns += ["weight"] if plan.weight is not None or plan.padded else []
@@ -300,9 +349,8 @@ class _Chunk:
         self.weights: dict[str, Tensor] = dict(zip(self.names.all, (*parameters, *buffers, *fixed), strict=True))
         self.best = {name: tensor.clone() for name, tensor in self.weights.items()}
         self.changed = len(parameters) + len(slots) + len(buffers)
-        first = self.members[0]
-        at = next(k for k, member in enumerate(plan.members) if member is first)
-        shift = lambda shifts: self.fill(shifts[at : at + len(self.members)]).to(plan.device)  # noqa: E731
+        own = slice(first, first + len(self.members))
+        shift = lambda shifts: self.fill(shifts[own]).to(plan.device)  # noqa: E731
         self.shared: dict[str, Tensor] = {"rows_x": plan.x, "rows_y": plan.y}
         self.shared |= {"shift_x": shift(plan.shift_x), "shift_y": shift(plan.shift_y)}
         if plan.weight is not None:
@@ -319,17 +367,17 @@ class _Chunk:
         first = column.narrow(axis, 0, 1)
         return torch.cat([column, first.expand(*(missing if a == axis else -1 for a in range(column.dim())))], axis)
 
-    def epoch(self, epoch: _Epoch, number: int, first: int) -> Tensor:
+    def epoch(self, epoch: _Epoch) -> Tensor:
         """All steps of an epoch; their losses, (steps, members)."""
         plan, losses = self.plan, []
         together = _STEPS if plan.device.type == "cuda" else 1
         if plan.full:
-            inputs = epoch.inputs(self, first, range(plan.full))
+            inputs = epoch.inputs(self, range(plan.full))
             for at in range(0, plan.full, together):
                 part = {name: column[at : at + together] for name, column in inputs.items()}
                 losses.append(self.call(part))
         for s in range(plan.full, plan.steps):
-            losses.append(self.call(epoch.inputs(self, first, range(s, s + 1))))
+            losses.append(self.call(epoch.inputs(self, range(s, s + 1))))
         return torch.cat(losses)[:, : len(self.members)]
 
     def call(self, inputs: dict[str, Tensor]) -> Tensor:
@@ -368,9 +416,10 @@ class _Chunk:
         count = len(self.held)
         held, rest = flat[:count], dict(zip([*self.shared, *names], flat[count:], strict=True))
         index = rest["index"]
-        take = lambda rows, shift: rows.index_select(0, (index + shift[:, None]).flatten()).view(
-            *index.shape, *rows.shape[1:]
-        )
+
+        def take(rows: Tensor, shift: Tensor) -> Tensor:
+            return rows.index_select(0, (index + shift[:, None]).flatten()).view(*index.shape, *rows.shape[1:])
+
         batch = [take(rest["rows_x"], rest["shift_x"]), take(rest["rows_y"], rest["shift_y"])]
         if "weight" in self.columns:
             valid = rest.get("valid", torch.ones(index.shape, dtype=batch[0].dtype, device=index.device))
@@ -416,25 +465,29 @@ class _Chunk:
 
     # ── the end of an epoch ──
 
-    def close(self, losses: Tensor, epoch: int, validating: bool) -> None:
+    def close(self, losses: Tensor, epoch: int, numbers: np.ndarray, validating: bool) -> None:
         """Record the epoch of every member that is not over, keep its weights if they are its best, end it if due."""
-        plan = self.plan
-        first = next(k for k, member in enumerate(plan.members) if member is self.members[0])
-        sizes = torch.from_numpy(plan.sizes[:, first : first + len(self.members)]).to(losses.device, torch.float64)
-        own = torch.where(sizes > 0, losses.double(), 0.0)
-        means = ((own * sizes).sum(0) / sizes.sum(0)).tolist()
+        plan, own = self.plan, slice(self.first, self.first + len(self.members))
+        sizes, values = plan.sizes[:, own], losses.double().cpu().numpy()
+        shares = sizes / sizes.sum(0)
+        if plan.weight is not None:
+            for m, member in enumerate(self.members):
+                shares[: member.train.steps, m] = member.train.shares(epoch).numpy()
+        means = np.where(sizes > 0, values * shares, 0.0).sum(0).tolist()
+        steps = (sizes > 0).sum(0)
+        rates = numbers[steps - 1, np.arange(own.start, own.stop), 0].tolist()
+        begins = values[0].tolist()
         metrics = self.score() if validating else None
         improved = []
         for m, (member, mean) in enumerate(zip(self.members, means, strict=True)):
             if member.ended:
                 continue
-            step = (epoch + 1) * member.train.steps
-            record: dict[str, Any] = {"epoch": epoch + 1, "step": step, "lr": member.rule.rate(step - 1)}
+            record: dict[str, Any] = {"epoch": epoch + 1, "step": (epoch + 1) * int(steps[m]), "lr": rates[m]}
             record["train"] = {"loss": mean}
             if metrics is not None:
                 record["val"] = metrics[m]
             member.history.append(record)
-            member.first_loss = float(losses[0, m]) if member.first_loss is None else member.first_loss
+            member.first_loss = begins[m] if member.first_loss is None else member.first_loss
             if not math.isfinite(mean) or mean > _DIVERGED * (abs(member.first_loss) + 1):
                 member.ended = "diverged"
                 continue

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -39,6 +40,22 @@ def mix_int(*parts: int) -> int:
         z = ((z ^ (z >> 27)) * 0x94D049BB133111EB) % 2**64
         z ^= z >> 31
     return z >> 1
+
+
+def mix_ints(first: np.ndarray, *rest: int) -> np.ndarray:
+    """`mix_int(f, *rest)` for each f of `first`, as int64.
+
+    >>> mix_ints(np.array([3, 4]), 7).tolist() == [mix_int(3, 7), mix_int(4, 7)]
+    True
+    """
+    z = np.zeros(len(first), np.uint64)
+    with np.errstate(over="ignore"):
+        for part in (first.astype(np.uint64), *(np.full(len(first), part, np.uint64) for part in rest)):
+            z = z + part + np.uint64(0x9E3779B97F4A7C15)
+            z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+            z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+            z = z ^ (z >> np.uint64(31))
+    return (z >> np.uint64(1)).astype(np.int64)
 
 
 def example_keys(seed: int, epoch: int, examples: Tensor) -> Tensor:
