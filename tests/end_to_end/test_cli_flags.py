@@ -15,8 +15,9 @@ from leadline.layers.activation import ACTIVATIONS
 from leadline.models import MODELS
 
 SETTINGS = (
-    "--accumulate --batch --clip --compile --device --epochs --lr --momentum --optimizer --patience --precision "
-    "--schedule --seed --threads --validate-every --warmup --weight-decay"
+    "--accumulate --average --batch --clip --compile --device --epochs --init --init-scale --lr --momentum --optimizer "
+    "--patience --precision --regularize --replacement --schedule --seed --threads --validate-every --warmup "
+    "--weight-decay"
 )
 MLP = "--activation --hidden --norm --p-drop --residual"
 TABLE = (

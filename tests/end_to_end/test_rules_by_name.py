@@ -47,7 +47,7 @@ def test_a_name_a_class_and_a_rule_do_the_same():
 @pytest.mark.parametrize(
     ("wish", "said"),
     [
-        ("Newtn", "Did you mean Newton?"),
+        ("Newtn", "Did you mean Newton or GaussNewton?"),
         ("Perceptron", "Did you mean PerceptronRule?"),
         (3, "rule must be a name, a class of rules or a rule. Got rule=3"),
         (Gradient, "Leave rule out"),
@@ -215,7 +215,7 @@ def test_the_shell_resumes_and_replays_a_run_by_a_rule(tmp_path, capsys):
 @pytest.mark.parametrize(
     ("line", "said"),
     [
-        ("train moons --model Linear --rule Newtn", "Did you mean Newton?"),
+        ("train moons --model Linear --rule Newtn", "Did you mean Newton or GaussNewton?"),
         ("train moons --model Linear --rule Newton --lr 1", "Got rule Newton and lr"),
         ("train separable --model Perceptron --lr 1", "Perceptron, which learns by PerceptronRule, and lr"),
         ("train moons --model Linear --rule Newton --rigde 1", "Did you mean --ridge"),

@@ -227,5 +227,6 @@ def _judged(rate: np.ndarray, loss: np.ndarray, before: float, error: float, num
     steepest = int(np.gradient(smooth[:whole_], np.log(rate[:whole_]))[: least + 1].argmin())
     proposed = float(f"{min(float(rate[steepest]), float(rate[least]) / 3):.2g}")  # eq. 4
     why = f"the loss falls most steeply near {rate[steepest]:.2g}, is least at {rate[least]:.2g}"
-    why += f" and runs away at {rate[-1]:.2g}" if ended else " and does not run away"
+    rises = f" and is above its beginning again at {rate[-1]:.2g}" if loss[-1] > before else " and does not run away"
+    why += f" and runs away at {rate[-1]:.2g}" if ended else rises
     return view(proposed, f"Take {proposed:g}: {why}.")
