@@ -75,6 +75,16 @@ def test_the_wave_has_many_minima_and_its_gradient_is_zero_there(wave):
     check(view)
 
 
+def test_a_penalty_leaves_fewer_minima_and_moves_the_lowest(wave):
+    def pull(phi):
+        return 0.02 * (phi - torch.tensor([0.0, 12.5], dtype=torch.float64)).square().sum()
+
+    options = {"likelihood": squares, "window": WINDOW, "starts": 64, "num": 5}
+    bare, pulled = (ll.lens.critical_points(*wave, penalty=p, **options) for p in (None, pull))
+    assert pulled.kinds.count("minimum") < bare.kinds.count("minimum")
+    assert abs(pulled.at[0, 1] - 12.5) < abs(bare.at[0, 1] - 12.5)
+
+
 def test_more_than_two_weights_are_a_ladder():
     model = ll.models.Shallow(1, 1, 1, activation="tanh")
     view = ll.lens.critical_points(model, ll.data.line(num=20), likelihood=squares, window=[(-2, 2)] * 4, starts=4)

@@ -38,7 +38,7 @@ def _order(rates: tuple[float, ...], errors: list[float]) -> float:
 def modified_flow(full: bool) -> Evidence:
     rows = sources.load("gabor", val=0.0, test=0.0, seed=2).with_(inputs=Identity())
     loss, start = WeightLoss(Gabor(), rows, _squares), [-1.5, 9.0]
-    rates = (0.8, 0.4, 0.2, 0.1, 0.05) if full else (0.8, 0.4, 0.2)
+    rates = (0.8, 0.4, 0.2, 0.1, 0.05) if full else (1.0, 0.3, 0.1)
     plain, bent = [], []
     for rate in rates:
         end = descend(loss, start, rate, 1)[-1]
@@ -76,7 +76,7 @@ def modified_flow_batches(full: bool) -> Evidence:
     def mean(phi: Tensor) -> Tensor:
         return torch.stack([one(phi) for one in batches]).mean()
 
-    rates = (0.4, 0.2, 0.1, 0.05) if full else (0.4, 0.2)
+    rates = (0.4, 0.2, 0.1, 0.05) if full else (0.4, 0.1)
     without, with_term = [], []
     for rate in rates:
         ends = [descend(list(turn), start, rate, 3)[-1] for turn in itertools.permutations(batches)]

@@ -81,7 +81,7 @@ def wider_is_smoother(full: bool) -> Evidence:
     view = Curves(
         "All pass through the twelve points", "x", "y",
         {name: (tuple(grid.tolist()), tuple(line.tolist())) for name, line in drawn.items()},
-        {"points": (tuple(x.tolist()), tuple(y.tolist()))},
+        {"points, joined": (tuple(x.tolist()), tuple(y.tolist()))},
     )  # fmt: skip
     return Evidence(
         (
@@ -117,7 +117,7 @@ def prior_smooths(full: bool) -> Evidence:
         y = F.pad(model.features(x), (0, 1), value=1.0) @ w + 0.3 * torch.randn(11, generator=g, dtype=torch.float64)
         inside += _within(model, x, y)
     share = math.erf(2**0.5)
-    view = Curves("Mean of the posterior", "x", "y", lines, {"rows": (
+    view = Curves("Mean of the posterior", "x", "y", lines, {"rows, joined": (
         tuple(data.train.x.flatten().tolist()), tuple(data.train.y.tolist()))})  # fmt: skip
     error = (share * (1 - share) / trials) ** 0.5
     return Evidence(

@@ -12,6 +12,7 @@ the part of the starts from which descent (3) ends in a minimum: the size of its
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -127,6 +128,7 @@ def critical_points(
     data: Any,
     *,
     likelihood: Any = None,
+    penalty: Callable[[Tensor], Tensor] | None = None,
     window: Any = None,
     starts: int = 512,
     num: int = 81,
@@ -137,6 +139,7 @@ def critical_points(
 
     Args:
         data, likelihood, split: as for `loss_surface`.
+        penalty: a function of the flat weights that is added to the loss, as a regulariser does.
         window: one (least, largest) for each weight, in the order of the parameters; by default around the model's.
         starts: of the search, at least 1.  num: grid points a side of the drawing.  seed: of the starts.
 
@@ -146,7 +149,7 @@ def critical_points(
     >>> view.kinds  # a line has one best fit and nothing else
     ('minimum',)
     """
-    loss = WeightLoss(model, data, likelihood, split)
+    loss = WeightLoss(model, data, likelihood, split, penalty)
     if len(loss.centre) > MOST:
         raise UserError(
             f"critical_points needs a model of at most {MOST} weights",

@@ -1,6 +1,6 @@
 """The loss of a small model as a function of its weights: in float64, differentiable, at many places at once.
 
-    L(φ) = Σ_i w_i l_i(φ) / Σ_i w_i,     L_b(φ) the same over the rows of a batch b          (1)
+    L(φ) = Σ_i w_i l_i(φ) / Σ_i w_i + penalty(φ),     L_b(φ) the same over the rows of a batch b          (1)
 
 A copy of the model in evaluation mode is asked; the model itself is not touched. Meant for few weights: Hessians are
 built whole.
@@ -9,7 +9,7 @@ built whole.
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -29,6 +29,7 @@ class WeightLoss:
         model: whose weights are φ.
         data: Data, a Split, or a pair (x, y) of the network's own inputs.
         likelihood: a family, or a function of (output, y) that gives a loss a row; None takes the target's.
+        penalty: a function of φ that is added; None adds nothing.
 
     >>> net = nn.Linear(1, 1)
     >>> squares = lambda output, y: (output[:, 0] - y).square()
@@ -37,7 +38,14 @@ class WeightLoss:
     (('weight[0, 0]', 'bias[0]'), 1.0)
     """
 
-    def __init__(self, model: nn.Module, data: Any, likelihood: Any = None, split: str = "train"):
+    def __init__(
+        self,
+        model: nn.Module,
+        data: Any,
+        likelihood: Any = None,
+        split: str = "train",
+        penalty: Callable[[Tensor], Tensor] | None = None,
+    ):
         if not isinstance(model, nn.Module):
             raise UserError("a lens looks at a torch module", got=given("model", model), do="Pass run.model")
         self.model = copy.deepcopy(model).cpu().double().eval().requires_grad_(False)
@@ -52,6 +60,7 @@ class WeightLoss:
         self.weight = self.weight.double().cpu()
         self.raw, self.inputs = rows.raw, rows.inputs
         self.centre = flat(self.model)
+        self.penalty = (lambda phi: 0.0) if penalty is None else penalty
         self.names = tuple(name for name, p in self.model.named_parameters() for name in _places(name, p))
 
     def each(self, phi: Tensor) -> Tensor:
@@ -61,12 +70,13 @@ class WeightLoss:
 
     def __call__(self, phi: Tensor) -> Tensor:
         """Eq. 1 of all rows."""
-        return (self.each(phi) * self.weight).sum() / self.weight.sum()
+        return (self.each(phi) * self.weight).sum() / self.weight.sum() + self.penalty(phi)
 
     def of_batch(self, rows: Tensor | Sequence[int]) -> Any:
         """Eq. 1 of some rows, as a function of φ."""
         index = torch.as_tensor(rows)
-        return lambda phi: (self.each(phi)[index] * self.weight[index]).sum() / self.weight[index].sum()
+        weight = self.weight[index]
+        return lambda phi: (self.each(phi)[index] * weight).sum() / weight.sum() + self.penalty(phi)
 
     def output(self, phi: Tensor, x: Tensor) -> Tensor:
         """What the model answers to the network's inputs x at weights φ."""
