@@ -156,16 +156,16 @@ def right_angles(full: bool) -> Evidence:
         steps = way.diff(dim=0)
         fixed.append(abs(float(steps[0] @ steps[1] / steps[0].norm() / steps[1].norm())))
     view = Curves(
-        "Consecutive steps with an exact line search", "step", "|cosine| of the angle to the one before",
+        "Consecutive steps with an exact line search", "step", "cosine of the angle to the one before",
         {n: (tuple(map(float, range(2, 2 + len(c)))), tuple(max(v, 1e-17) for v in c)) for n, c in cosines.items()},
         log="y",
     )  # fmt: skip
     return Evidence(
         (
             # the search ends within 1e-9 of the minimum along the line, which turns the gradient by about as much
-            Check("largest |cosine| of two consecutive steps", max(max(c) for c in cosines.values()), high=1e-5),
+            Check("largest cosine of two consecutive steps", max(max(c) for c in cosines.values()), high=1e-5),
             Check("steps compared", min(len(c) for c in cosines.values()), low=3),
-            Check("|cosine| of two steps of a fixed length", max(fixed), low=0.5),
+            Check("cosine of two steps of a fixed length", max(fixed), low=0.5),
         ),
         view,
     )
