@@ -114,12 +114,15 @@ def test_lanczos_on_a_diagonal_finds_each_value_once(values):
     assert np.allclose(found.weights, count / len(values), atol=1e-6)
 
 
-def test_frozen_weights_are_left_out():
+def test_frozen_weights_are_left_out(monkeypatch):
     model, data = small(), rows()
     model[0].requires_grad_(False)
     view = ll.lens.hessian(model, data, likelihood=half_square)
     h = torch.cat([model[1](model[0](data[0])), torch.ones(40, 1, dtype=torch.float64)], 1)
     assert view.parameters == 7 and np.allclose(view.values, torch.linalg.eigvalsh(h.T @ h / 40), atol=1e-12)
+    monkeypatch.setitem(function.__globals__, "EXACT", 0)
+    sounded = ll.lens.hessian(model, data, likelihood=half_square, extremes=7)
+    assert sounded.parameters == 7 and np.allclose(sounded.smallest, view.values, atol=1e-9)
     with pytest.raises(UserError, match="some weights must learn"):
         ll.lens.hessian(model.requires_grad_(False), data, likelihood=half_square)
 

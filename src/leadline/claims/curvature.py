@@ -147,8 +147,8 @@ def descent_rate(full: bool) -> Evidence:
         (
             Check("excess over (1 - μ/L)^T of the first, the worst step", within, high=1),
             # rounding of losses near 1
-            Check("decrease below |g|²/2L, least squares, the worst step", shortfall, high=1e-14),
-            Check("decrease below |g|²/2L, logistic regression, the worst step", short, high=1e-14),
+            Check("decrease below g²/2L, least squares, the worst step", shortfall, high=1e-14),
+            Check("decrease below g²/2L, logistic regression, the worst step", short, high=1e-14),
             Check("steps to a gradient of 0.01, over 2L (h₀ - h*)/ε²", taken / allowed, high=1),
         ),
         view,

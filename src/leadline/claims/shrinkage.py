@@ -258,7 +258,7 @@ def input_noise_is_l2(full: bool) -> Evidence:
         (
             Check("largest relative distance of the slopes", wrong, high=0.02),
             Check("largest distance of the intercepts", max(off), high=0.02),
-            Check("rise of a network's loss over s² |∂f/∂x|²", extra / penalty, 0.97, 1.03),
+            Check("rise of a network's loss over s² (∂f/∂x)²", extra / penalty, 0.97, 1.03),
         ),
         view,
     )
