@@ -34,8 +34,11 @@ from leadline.data.measurements import car_prices, height_weight, pedestrians, r
 from leadline.data.mnist1d import mnist1d
 from leadline.data.patterns import memories, patterns
 from leadline.data.plane import blobs, checkerboard, circles, imbalanced, moons, separable, spirals, xor
+from leadline.data.pretext import reconstruction, which_is_original
+from leadline.data.resample import bootstrap, label_noise
 from leadline.data.table import ENDINGS, table
 from leadline.data.target import Target
+from leadline.data.whitening import Whiten, whitened, whitening
 from leadline.errors import DataError
 from leadline.names import lookup
 from leadline.settings import given
@@ -56,7 +59,9 @@ SOURCES: dict[str, Callable[..., Data]] = {
 }
 
 #: ways to turn raw rows into network inputs, by the name under which a run records them
-INPUTS: dict[str, type[Inputs]] = {kind.__name__: kind for kind in (Identity, Standardize, Rescale, TableInputs)}
+INPUTS: dict[str, type[Inputs]] = {
+    kind.__name__: kind for kind in (Identity, Standardize, Rescale, TableInputs, Whiten)
+}
 
 
 def source(name: str) -> Callable[..., Data]:
@@ -142,11 +147,17 @@ __all__ = [
     "Split",
     "Target",
     "arrays",
+    "bootstrap",
     "inputs_from",
     "is_path",
+    "label_noise",
     "load",
     "memories",
+    "reconstruction",
     "source",
     "table",
+    "which_is_original",
+    "whitened",
+    "whitening",
     *SOURCES,
 ]

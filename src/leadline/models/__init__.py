@@ -28,10 +28,12 @@ from leadline.models.mlp import MLP
 from leadline.models.modern_hopfield import ModernHopfield
 from leadline.models.perceptron import Perceptron
 from leadline.models.polynomial import Polynomial
+from leadline.models.pruning import prune
 from leadline.models.residual import Residual
 from leadline.models.separability import novikoff, separable, separate, version_space
 from leadline.models.shallow import Shallow
 from leadline.models.symmetry import flip, fold, permute, rescale
+from leadline.models.transfer import freeze, transfer
 from leadline.names import lookup, suggest
 from leadline.settings import whole
 
@@ -116,6 +118,7 @@ __all__ = [
     "flip_probability",
     "fold",
     "folding",
+    "freeze",
     "fuse",
     "identity",
     "interpolant",
@@ -125,11 +128,13 @@ __all__ = [
     "novikoff",
     "orthants",
     "permute",
+    "prune",
     "rescale",
     "sawtooth",
     "separable",
     "separate",
     "share_separable",
     "smoothest",
+    "transfer",
     "version_space",
 ]

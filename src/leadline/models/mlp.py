@@ -16,19 +16,28 @@ Train it   leadline train mnist1d --model MLP --hidden 100 100
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Sequence
 
 from torch import Tensor, nn
 
 from leadline.config import Configured
 from leadline.layers.activation import activation as make_activation
 from leadline.layers.activation import at_zero, lifted, widening
+from leadline.layers.batch_statistics import BatchRenorm, GhostBatchNorm
 from leadline.layers.dropout import Dropout
 from leadline.models.sizes import check_sizes, check_widths
 from leadline.names import lookup
 from leadline.settings import real
 
-NORMS: dict[str, type[nn.Module] | None] = {"none": None, "batch": nn.BatchNorm1d, "layer": nn.LayerNorm}
+NORMS: dict[str, Callable[[int], nn.Module] | None] = {
+    "none": None,
+    "batch": nn.BatchNorm1d,
+    "layer": nn.LayerNorm,
+    "group": lambda width: nn.GroupNorm(math.gcd(8, width), width),
+    "ghost": GhostBatchNorm,
+    "renorm": BatchRenorm,
+}
 
 
 class MLP(nn.Module, Configured):
@@ -36,7 +45,7 @@ class MLP(nn.Module, Configured):
         dim_input, dim_output: widths, at least 1.
         hidden: width of each hidden layer, at least 1 each; none makes a linear model.
         activation: a name in `leadline.layers.activation.ACTIVATIONS`.
-        norm: "none", "batch" or "layer".
+        norm: "none", "batch", "layer", "group" (up to 8 groups), "ghost" (batches of 16) or "renorm".
         p_drop: probability that a hidden unit is silenced while training, 0 <= p_drop < 1.
         residual: add a layer's input to its output where their widths agree (2).
 

@@ -10,10 +10,12 @@ from leadline.names import bracketed, lookup
 from leadline.regularize.adversarial import Adversarial, worst_case
 from leadline.regularize.distillation import Distillation, soft_loss
 from leadline.regularize.elastic_net import ElasticNet
+from leadline.regularize.ensemble import Ensemble, stack
 from leadline.regularize.flooding import Flooding
 from leadline.regularize.gradient_norm import GradientNorm
 from leadline.regularize.group_lasso import GroupLasso
 from leadline.regularize.input_noise import InputNoise
+from leadline.regularize.l0 import L0
 from leadline.regularize.l1 import L1
 from leadline.regularize.l2 import L2
 from leadline.regularize.l_half import LHalf
@@ -21,9 +23,14 @@ from leadline.regularize.label_noise import LabelNoise
 from leadline.regularize.label_smoothing import Confusion, LabelSmoothing
 from leadline.regularize.mask import Mask
 from leadline.regularize.mixup import Mixup
+from leadline.regularize.monte_carlo import every_mask, monte_carlo
+from leadline.regularize.posterior import Posterior, laplace, swag
 from leadline.regularize.pull import Pull
 from leadline.regularize.regularizer import Regularizer
+from leadline.regularize.several import Several
+from leadline.regularize.snapshots import Snapshots
 from leadline.regularize.spectral import Spectral
+from leadline.regularize.trained import Member, Trained
 from leadline.regularize.weight_noise import WeightNoise
 from leadline.settings import given
 
@@ -75,6 +82,7 @@ MECHANISMS = ("smoother function", "more effective data", "combined models", "wi
 __all__ = [
     "MECHANISMS",
     "REGULARIZERS",
+    "L0",
     "L1",
     "L2",
     "Adversarial",
@@ -94,6 +102,17 @@ __all__ = [
     "Regularizer",
     "Spectral",
     "WeightNoise",
+    "Ensemble",
+    "Member",
+    "Posterior",
+    "Several",
+    "Snapshots",
+    "Trained",
+    "every_mask",
+    "laplace",
+    "monte_carlo",
+    "stack",
+    "swag",
     "regularizer",
     "regularizers",
     "soft_loss",
