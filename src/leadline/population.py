@@ -243,6 +243,7 @@ class _Part:
             data = label_noise(data, options["label_noise"], settings.seed)
         model = _built(template, options.get("model", {}), settings.seed)
         head = copy.deepcopy(likelihood_of(model, data.target, None, likelihood))
+        first_weights(model, head, settings, data)
         return cls(model, data, head, tuple(copy.deepcopy(r) for r in acting), settings)
 
     def group(self) -> str:
@@ -285,9 +286,8 @@ class _Part:
             self.model,
             self.data,
             likelihood=self.likelihood,
-            regularize=self.regularizers,
             progress=False,
-            **{name: value for name, value in self.settings.config.items() if name != "regularize"},
+            **{**self.settings.config, "regularize": self.regularizers, "init": "own", "init_scale": 1.0},
         )
 
 
@@ -330,7 +330,7 @@ def _fit_together(group: list[_Part], progress: str | bool, listeners: Sequence[
         key = (id(part.data), split == "train")
         if key not in feeds:
             noisy = draws_noise(part.model) or any(r.draws_noise for r in part.regularizers)
-            feeds[key] = Feed(rows, part.data.inputs, settings.batch, 0, device, dtype, noisy)
+            feeds[key] = Feed(rows, part.data.inputs, settings.batch, 0, device, dtype, noisy, settings.replacement)
         own = copy.copy(feeds[key])
         own.seed = settings.seed
         return own
@@ -344,7 +344,6 @@ def _fit_together(group: list[_Part], progress: str | bool, listeners: Sequence[
         train, val = feed(part, "train", settings), feed(part, "val", settings)
         if train is None:
             raise RuntimeError("data always have training rows")
-        first_weights(part.model, part.likelihood, settings, train)
         own = [r.to(device, dtype) for r in part.regularizers]
         members.append(Member(part.model, part.likelihood, own, settings, train, val))
     reason = Inline.obstacle(members[0].rule.optimizer)

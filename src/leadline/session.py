@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 from leadline import doctor
 from leadline.config import Configured
-from leadline.data.data import Batch, Data
+from leadline.data.data import Batch, Data, Split
 from leadline.doctor.finding import Finding
 from leadline.engine.compiled import Compiled, choose, compiler_missing
 from leadline.engine.computing import Computing
@@ -69,14 +69,19 @@ class Session:
         if regularize is None:
             regularize = regularizers(settings.regularize)
         keyed_rows = draws_noise(model) or any(r.draws_noise for r in regularize)
-        feed = lambda split: Feed(split, data.inputs, settings.batch, settings.seed, self.device, dtype, keyed_rows)  # noqa: E731
+
+        def feed(split: Split) -> Feed:
+            own = settings.batch, settings.seed, self.device, dtype, keyed_rows, settings.replacement
+            return Feed(split, data.inputs, *own)
+
+            split, data.inputs, settings.batch, settings.seed, self.device, dtype, keyed_rows, settings.replacement
+        )  # noqa: E731
         train, val = feed(data.train), feed(data.val) if len(data.val) else None
         settings = settings.with_(precision=precision, batch=min(settings.batch, len(train)))
         train.batch = settings.batch
         steps = settings.epochs * train.steps
         probe = lambda: _probe(model, likelihood, train)  # noqa: E731
         settings = settings.with_(threads=pick_threads(settings.threads, self.device, model, settings.batch, probe))
-        first_weights(model, likelihood, settings, train)
         regularize = [r.to(self.device, dtype) for r in regularize]
         self.gradient = rule or Gradient(settings, optimizer, schedule, regularize)
         self.gradient.steps_per_epoch = train.steps
@@ -312,15 +317,16 @@ def _check_rows(model: nn.Module, settings: Settings, train: int, val: int) -> N
             )
 
 
-def first_weights(model: nn.Module, likelihood: Likelihood, settings: Settings, train: Feed) -> None:
-    """Draw the first weights anew where the settings ask for it; a run that goes on reads its own over them."""
+def first_weights(model: nn.Module, likelihood: Likelihood, settings: Settings, data: Data) -> None:
+    """Draw the first weights anew where the settings ask for it."""
     if settings.init != "own":
         from leadline.init import initialise
 
-        rows = slice(min(_PROBE_ROWS, len(train)))
+        x, y = data.inputs.encode(data.train.x[:_PROBE_ROWS]), data.train.y[:_PROBE_ROWS]
         loss = lambda output, y: likelihood.loss(output, y).mean()  # noqa: E731
         generator = torch.Generator().manual_seed(mix_int(settings.seed, 2))
-        initialise(model, settings.init, generator, (train.x[rows], train.y[rows]), loss)
+        dtype = next((p.dtype for p in model.parameters()), torch.float32)
+        initialise(model, settings.init, generator, (x.to(dtype), y), loss)
     if settings.init_scale != 1:
         with torch.no_grad():
             for p in model.parameters():

@@ -42,7 +42,8 @@ class Settings:
     regularize: tuple[str, ...] = ()
     """regularisers in order, a number in brackets where one is needed, such as l1(1e-4)"""
     init: str = "own"
-    """first weights: a name in leadline.init.INITS; own leaves the model as it was built"""
+    """first weights: own (as the model was built), normal, uniform, lecun, glorot, he, he_out, he_mean, orthogonal,
+    delta_orthogonal, lsuv, fixup, skipinit or gradinit, with a number in brackets where one is wanted"""
     init_scale: float = 1.0
     """factor on all first weights of matrices and kernels, above 0"""
     average: str = "none"

@@ -32,7 +32,7 @@ from leadline.names import lookup
 from leadline.optim import RULES, Gradient, Rule, check_alone, likelihood_of, own_rule, rule_from, told
 from leadline.regularize import Regularizer, regularizers, words
 from leadline.run import Run
-from leadline.session import Session, row_numbers
+from leadline.session import Session, first_weights, row_numbers
 from leadline.settings import Settings
 
 
@@ -95,6 +95,7 @@ def fit(
     likelihood = likelihood_of(model, data.target, by, likelihood)
     if folder is not None:
         Record.check_free(folder)
+    first_weights(model, likelihood, asked, data)
     if findings is None:
         findings = doctor.before(model, data, likelihood)
     refuse(findings)

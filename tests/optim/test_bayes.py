@@ -33,7 +33,7 @@ def rows(num=25, seed=0):
 def test_mean_and_covariance_are_those_of_the_twin(batches):
     x, y = rows()
     model = FixedJoints(1, 6)
-    rule = fitted(model, x, y, batches, prior=1.7, noise=0.2)
+    rule = fitted(model, x, y, batches, prior=1.7, deviation=0.2)
     features = torch.cat([model.features(x), torch.ones(25, 1)], dim=1).tolist()
     mean, covariance = twin.posterior(features, y.tolist(), 0.2, 1.7)
     found = rule.posterior
@@ -85,14 +85,14 @@ def test_the_band_holds_what_it_says():
         x = torch.rand(40, 1, generator=g).double()
         a = torch.cat([model.features(x), torch.ones(40, 1)], dim=1)
         y = a @ weights + 0.3 * torch.randn(40, generator=g).double()
-        mean, deviation = fitted(model, x[:10], y[:10], prior=1.0, noise=0.3).posterior.predict(x[10:])
+        mean, deviation = fitted(model, x[:10], y[:10], prior=1.0, deviation=0.3).posterior.predict(x[10:])
         inside.append(((y[10:] - mean[:, 0]).abs() < 2 * deviation[:, 0]).double().mean())
     assert abs(float(torch.stack(inside).mean()) - 0.954) < 0.025
 
 
 def test_draws_have_the_posteriors_mean_and_spread():
     x, y = rows()
-    posterior = fitted(FixedJoints(1, 6), x, y, noise=0.2).posterior
+    posterior = fitted(FixedJoints(1, 6), x, y, deviation=0.2).posterior
     at = torch.tensor([[0.2], [0.9]]).double()
     drawn = posterior.draw(at, 4000, seed=1)
     mean, deviation = posterior.predict(at)
@@ -104,8 +104,8 @@ def test_draws_have_the_posteriors_mean_and_spread():
 
 def test_units_of_the_target_are_undone():
     x, y = rows()
-    plain = fitted(Linear(1, 1), x, y, noise=0.2, prior=3.0).posterior.predict(x)
-    other = fitted(Linear(1, 1), x, 50 * y + 700, likelihood=Normal(shift=[700.0], scale=[50.0]), noise=0.2, prior=3.0)
+    plain = fitted(Linear(1, 1), x, y, deviation=0.2, prior=3.0).posterior.predict(x)
+    other = fitted(Linear(1, 1), x, 50 * y + 700, likelihood=Normal(shift=[700.0], scale=[50.0]), deviation=0.2, prior=3.0)
     mean, deviation = other.posterior.predict(x)
     torch.testing.assert_close(mean, 50 * plain[0] + 700)
     torch.testing.assert_close(deviation, 50 * plain[1])

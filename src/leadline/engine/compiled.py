@@ -119,6 +119,8 @@ class Compiled(Rule):
     inductor: compile the step; otherwise only record it as a CUDA graph.
     """
 
+    by_gradient = True
+
     def __init__(self, rule: Gradient, device: torch.device, full: int, inductor: bool = True):
         self.rule, self.device, self.inductor = rule, device, inductor
         self.steps_per_call = steps_together(full, _STEPS[device.type])

@@ -89,7 +89,6 @@ class Loop:
         self.state = state or State()
         self.listeners = tuple(listeners)
         self.average = average_for(model, likelihood, settings, train, rule)
-        train.replacement = settings.replacement
         self.stop_asked = False
         self._good: tuple[int, int, dict[str, Tensor], dict[str, Tensor], Any] | None = None
         self._looked = 0.0

@@ -100,5 +100,5 @@ def beliefs(run: Any, *, num_drawn: int = 5, deviations: float = 2.0, num: int =
     inside = ((rows.y.double().cpu() - said[:, 0].cpu()).abs() <= k * spread[:, 0].cpu()).double().mean()
     return Beliefs(
         x[:, 0].double().numpy(), mean[:, 0].cpu().numpy(), deviation[:, 0].cpu().numpy(), drawn[..., 0].cpu().numpy(),
-        rows.x.flatten().double().numpy(), rows.y.double().numpy(), float(k), float(inside), rule.prior, rule.noise,
+        rows.x.flatten().double().numpy(), rows.y.double().numpy(), float(k), float(inside), rule.prior, rule.deviation,
     )  # fmt: skip

@@ -8,7 +8,7 @@
 The model ends with the posterior's mean as its weights, which is least squares with a ridge of σ²/σ0² on offset and
 slopes alike. `posterior` holds the rest: what the whole infinite ensemble answers, and members drawn from it.
 
-Notation   σ -> noise,  σ0 -> prior, both in units of the target's deviation;  w -> the rows' weights
+Notation   σ -> deviation,  σ0 -> prior, both in units of the target's deviation;  w -> the rows' weights
 Use it     run = ll.fit(ll.models.FixedJoints(1, 10), data, rule="BayesianLinear", epochs=1); run.rule.posterior
 """
 
@@ -36,13 +36,13 @@ class Posterior:
 
     Args:
         mean: (outputs, d + 1), the offset last.  covariance: (d + 1, d + 1), the same for each output.
-        noise: σ.  shift, scale: of (4), one per output.
+        deviation: σ.  shift, scale: of (4), one per output.
         features: takes the network's inputs to a without its 1.
     """
 
     mean: Tensor
     covariance: Tensor
-    noise: float
+    deviation: float
     shift: Tensor
     scale: Tensor
     features: Callable[[Tensor], Tensor]
@@ -51,7 +51,7 @@ class Posterior:
     def predict(self, x: Tensor) -> tuple[Tensor, Tensor]:
         """Mean and deviation of a new y at each row of x (3), (B, outputs) each, in y's own unit."""
         a = self._rows(x)
-        spread = (torch.einsum("bi,ij,bj->b", a, self.covariance, a) + self.noise**2).sqrt()[:, None]
+        spread = (torch.einsum("bi,ij,bj->b", a, self.covariance, a) + self.deviation**2).sqrt()[:, None]
         return self.shift + self.scale * (a @ self.mean.T), self.scale * spread
 
     @torch.no_grad()
@@ -69,10 +69,10 @@ class Posterior:
 class BayesianLinear(PassRule):
     """Args:
         prior: deviation of each weight before any row is seen, σ0, above 0.
-        noise: deviation of the rows about the function, σ, above 0.
+        deviation: of the rows about the function, σ, above 0.
 
     >>> from leadline.models import Linear
-    >>> model, rule = Linear(1, 1), BayesianLinear(prior=10.0, noise=0.1)
+    >>> model, rule = Linear(1, 1), BayesianLinear(prior=10.0, deviation=0.1)
     >>> rule.bind(model, Normal(), total_steps=1)
     >>> x = torch.arange(4.0)[:, None]
     >>> _ = rule.step(Batch(x, 2 * x.flatten() + 1), 0)
@@ -81,9 +81,9 @@ class BayesianLinear(PassRule):
     ([4.0, 61.0], [0.11, 1.28])
     """
 
-    def __init__(self, prior: float = 1.0, noise: float = 0.3):
+    def __init__(self, prior: float = 1.0, deviation: float = 0.3):
         self.prior = real("prior", prior, 0, above=True, usual=1.0)
-        self.noise = real("noise", noise, 0, above=True, usual=0.3)
+        self.deviation = real("deviation", deviation, 0, above=True, usual=0.3)
         self._found: dict[str, Tensor] = {}
 
     def bind(self, model: nn.Module, likelihood: Likelihood, total_steps: int) -> None:
@@ -105,7 +105,7 @@ class BayesianLinear(PassRule):
                 "a posterior needs rows", got="a rule that has seen none", do="Call fit with this rule first"
             )
         shift, scale = self._unit()
-        return Posterior(self._found["mean"], self._found["covariance"], self.noise, shift, scale, self.features)
+        return Posterior(self._found["mean"], self._found["covariance"], self.deviation, shift, scale, self.features)
 
     def gather(self, batch: Batch) -> Tensor:
         losses = self.likelihood.loss(self.model(batch.x), batch.y)
@@ -118,15 +118,15 @@ class BayesianLinear(PassRule):
         return losses.mean() if batch.weight is None else (losses * batch.weight).sum() / batch.weight.sum()
 
     def move(self, last: bool) -> None:
-        gram = self.sums["gram"] / self.noise**2
+        gram = self.sums["gram"] / self.deviation**2
         precision = gram + torch.eye(len(gram)).to(gram) / self.prior**2
         covariance = torch.cholesky_inverse(torch.linalg.cholesky(precision))
-        mean = (covariance @ self.sums["right"] / self.noise**2).T  # eq. 2
+        mean = (covariance @ self.sums["right"] / self.deviation**2).T  # eq. 2
         self._found = {"mean": mean, "covariance": covariance}
         self.put(mean[:, :-1], mean[:, -1])
         normal = cast(Normal, self.likelihood)
         if normal.variance == "learned":  # softplus(ρ) + floor = σ
-            normal.rho.fill_(float(torch.tensor(max(self.noise - FLOOR, 1e-2 * FLOOR)).expm1().log()) / PACE)
+            normal.rho.fill_(float(torch.tensor(max(self.deviation - FLOOR, 1e-2 * FLOOR)).expm1().log()) / PACE)
         self.finished = True
 
     def _unit(self) -> tuple[Tensor, Tensor]:

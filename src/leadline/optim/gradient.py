@@ -70,7 +70,8 @@ class Gradient(Rule):
         self._base = [group["lr"] for group in self.optimizer.param_groups]
         self._factor: Callable[[int], float] | None
         if self._schedule is None:
-            self._factor = schedule_by_name(self.settings.schedule, self.settings.warmup, total_steps)
+            named = self.settings.schedule, self.settings.warmup
+            self._factor = schedule_by_name(*named, total_steps, self.steps_per_epoch)
         else:
             self._factor = None if self._scheduler is not None else cast(Callable[[int], float], self._schedule)
         self._closure = isinstance(self.optimizer, torch.optim.LBFGS) or getattr(self.optimizer, "needs_closure", False)
