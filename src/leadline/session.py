@@ -74,8 +74,6 @@ class Session:
             own = settings.batch, settings.seed, self.device, dtype, keyed_rows, settings.replacement
             return Feed(split, data.inputs, *own)
 
-            split, data.inputs, settings.batch, settings.seed, self.device, dtype, keyed_rows, settings.replacement
-        )  # noqa: E731
         train, val = feed(data.train), feed(data.val) if len(data.val) else None
         settings = settings.with_(precision=precision, batch=min(settings.batch, len(train)))
         train.batch = settings.batch
