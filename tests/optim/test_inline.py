@@ -84,9 +84,9 @@ def test_scalars_of_several_steps_are_those_of_each():
     together = inline.scalars([0.1, 0.2, 0.3])
     singly = []
     for rate in (0.1, 0.2, 0.3):
-        singly += inline.scalars([rate])
+        singly += inline.scalars([rate]).tolist()
         inline.counted(1)
-    assert together == singly
+    assert together.tolist() == singly
 
 
 def test_obstacles_are_named():
