@@ -46,7 +46,7 @@ def whitening(covariance: Tensor, kind: str = "zca") -> Tensor:
         return covariance.diagonal().clamp(min=least).rsqrt().diag()  # eq. 5
     scale = values.clamp(min=least).rsqrt()
     if kind == "cholesky":
-        lower = torch.linalg.cholesky(covariance + least * torch.eye(len(covariance)).to(covariance))
+        lower = torch.linalg.cholesky(U @ values.clamp(min=least).diag() @ U.mT)
         return torch.linalg.solve_triangular(lower, torch.eye(len(lower)).to(lower), upper=False)  # eq. 4
     turned = scale[:, None] * U.mT
     return turned if kind == "pca" else U @ turned  # eq. 2, 3

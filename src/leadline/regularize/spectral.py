@@ -48,8 +48,10 @@ def largest(matrix: Tensor) -> Tensor:
     held = matrix.detach()
     place = torch.arange(held.shape[1], device=held.device, dtype=held.dtype)
     v = (1.0 + place * 0.618).sin() + 0.1  # any direction that is not likely to be at right angles to the first
-    for _ in range(_ITERATIONS):
-        v = held.mT @ (held @ v)
-        v = v / (v.norm() + 1e-12)
-    u = held @ v
-    return (u / (u.norm() + 1e-12)) @ (matrix @ v)
+    scaled = held / (held.norm() + 1e-30)  # its largest singular value is 1 at most: nothing overflows on the way
+    for turn in range(_ITERATIONS):
+        v = scaled.mT @ (scaled @ v)
+        if turn % 4 == 3:
+            v = v / (v.norm() + 1e-30)
+    u = scaled @ v
+    return (u / (u.norm() + 1e-30)) @ (matrix @ v)
