@@ -20,9 +20,22 @@ from typing import TYPE_CHECKING, Any
 from leadline.version import VERSION
 
 if TYPE_CHECKING:
-    from leadline import data, doctor, layers, lens, likelihoods, models, optim, regularize, settings, testing
+    from leadline import (
+        data,
+        doctor,
+        layers,
+        lens,
+        likelihoods,
+        models,
+        optim,
+        regularize,
+        selection,
+        settings,
+        testing,
+    )
     from leadline.population import Population, fit_many, members
     from leadline.run import Run
+    from leadline.selection import Comparison, CrossValidation, Search, compare, cross_validate, search
     from leadline.verbs import Replay, fit, load, replay, resume
 
 __version__ = VERSION
@@ -30,15 +43,36 @@ __version__ = VERSION
 _FROM = {
     **dict.fromkeys(("fit", "load", "replay", "resume", "Replay"), "leadline.verbs"),
     **dict.fromkeys(("fit_many", "members", "Population"), "leadline.population"),
+    **dict.fromkeys(
+        ("compare", "cross_validate", "search", "Comparison", "CrossValidation", "Search"), "leadline.selection"
+    ),
     "Run": "leadline.run",
 }
-_PARTS = ("data", "doctor", "init", "layers", "lens", "likelihoods", "models", "optim", "regularize", "settings", "testing")
+_PARTS = (
+    "data",
+    "doctor",
+    "init",
+    "layers",
+    "lens",
+    "likelihoods",
+    "models",
+    "optim",
+    "regularize",
+    "selection",
+    "settings",
+    "testing",
+)
 
 __all__ = [
+    "Comparison",
+    "CrossValidation",
     "Population",
     "Replay",
     "Run",
+    "Search",
     "__version__",
+    "compare",
+    "cross_validate",
     "data",
     "doctor",
     "fit",
@@ -48,11 +82,14 @@ __all__ = [
     "lens",
     "likelihoods",
     "load",
+    "members",
     "models",
     "optim",
     "regularize",
     "replay",
     "resume",
+    "search",
+    "selection",
     "settings",
     "testing",
 ]

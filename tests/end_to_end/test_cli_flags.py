@@ -25,11 +25,14 @@ TABLE = (
     "--time --val --weight"
 )
 FAMILIES = "--variance --sigma --label-smoothing --coldness --edge --kappa --form --families --weighting"
-RUN = f"--model --likelihood {FAMILIES} --rule --folder --report"
+RUN = f"--model --likelihood {FAMILIES} --rule --folder --report --folds"
+SEARCH = f"--model --likelihood {FAMILIES} --space --trials --method --folds --together --storage --search-seed --folder"
 FROZEN = {
     "train": f"{RUN} {MLP} {SETTINGS}",
     "train cars.csv": f"{RUN} {MLP} {SETTINGS} {TABLE}",
     "train xor --model Linear": f"{RUN} {SETTINGS} --num --noise --data-seed --val --test",
+    "search": f"{SEARCH} {MLP} {SETTINGS}",
+    "search cars.csv": f"{SEARCH} {MLP} {SETTINGS} {TABLE}",
     "resume": "--report",
     "evaluate": "--split --data",
     "predict": "--output --interval",
@@ -37,7 +40,7 @@ FROZEN = {
     "--test",
     "train xor --model Perceptron": f"{RUN} {SETTINGS} --bias --keep --num --noise --data-seed --val --test",
     "train xor --model Perceptron --optimizer sgd": f"{RUN} {SETTINGS} --bias --num --noise --data-seed --val --test",
-    "train xor --likelihood Normal": f"--model --likelihood --variance --sigma --rule --folder --report {MLP} "
+    "train xor --likelihood Normal": f"--model --likelihood --variance --sigma --rule --folder --report --folds {MLP} "
     f"{SETTINGS} --num --noise --data-seed --val --test",
     "doctor": f"--model --likelihood {FAMILIES} {MLP}",
     "doctor cars.csv": f"--model --likelihood {FAMILIES} {MLP} {TABLE}",
@@ -63,6 +66,7 @@ def flags_after(line):
 def test_the_verbs():
     assert list(VERBS) == [
         "train",
+        "search",
         "resume",
         "evaluate",
         "predict",

@@ -21,6 +21,7 @@ from leadline.names import suggest
 #: each verb with what it does
 VERBS: dict[str, str] = {
     "train": "train a model on a named source or on your own table",
+    "search": "find good settings: many trials as populations, shared and resumable",
     "resume": "go on with a run that was interrupted, bit for bit",
     "evaluate": "measure a run on a split, or on rows of your own",
     "predict": "predict rows of a file",

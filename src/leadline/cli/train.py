@@ -7,7 +7,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from leadline.cli import recipe
+from leadline.cli import folded, recipe
 from leadline.cli.ending import finish
 from leadline.cli.flag import Flag, Kind
 from leadline.cli.line import Line
@@ -19,7 +19,7 @@ USAGE = "leadline train SOURCE [flags]"
 EXAMPLES = (
     "leadline train mnist1d --model MLP --hidden 100 100 --epochs 30",
     "leadline train cars.csv --target price --drop id name",
-    "leadline train moons --num 1000 --data-seed 7 --seed 1 --folder runs/moons",
+    "leadline train cars.csv --target price --folds 10",
     "leadline train moons --model Linear --rule Newton --ridge 1",
 )
 MORE = (
@@ -30,6 +30,13 @@ MORE = (
 OWN = (
     Flag("folder", help="where the run is kept, by default runs/<time>-<data>-<model>", group="the run"),
     Flag("report", Kind((bool,)), help="write report.html at the end", default=True, group="the run"),
+    Flag(
+        "folds",
+        Kind((int,), optional=True),
+        help="cross-validate on so many folds of the rows that train and validate, as one population: classes evenly, "
+        "groups whole, times in order",
+        group="the run",
+    ),
 )
 
 
@@ -54,12 +61,16 @@ def run(line: Line, screen: Screen) -> int:
 
     what = recipe.need_source("train", line.words[0] if line.words else None)
     extra_words("train", line.words, 1)
+    if line.get("folds") is not None:
+        folded.check(line)
     made = recipe.make(what, line)
     screen.account(*recipe.columns_shown(made.data, what, line.of("data")))
     folder = line.get("folder") or fresh_folder(made.data.name, type(made.model).__name__)
     before = ll.doctor.before(made.model, made.data, made.likelihood)
     refuse(before)
     screen.findings(before)
+    if line.get("folds") is not None:
+        return folded.run(made, line, Path(folder), screen)
     if made.note:
         screen.say(made.note)
     screen.say(f"run folder: {folder}")

@@ -28,6 +28,7 @@ from leadline.data.curves import (
     uneven_noise,
 )
 from leadline.data.data import Batch, Data, Split
+from leadline.data.folds import folds
 from leadline.data.inputs import Identity, Inputs, Rescale, Standardize
 from leadline.data.labels import binary_1d, three_classes_1d, two_gaussians
 from leadline.data.measurements import car_prices, height_weight, pedestrians, repayment, wind_direction, wind_speed
@@ -148,6 +149,7 @@ __all__ = [
     "Target",
     "arrays",
     "bootstrap",
+    "folds",
     "inputs_from",
     "is_path",
     "label_noise",

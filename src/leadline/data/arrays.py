@@ -94,7 +94,7 @@ def arrays(
         values = values.float()
     target = with_figures(target, exact[part[0]])
     weights = _weight(weight, len(values))
-    everything = Split(values, labels, weights, torch.arange(len(values)))
+    everything = Split(values, labels, weights, torch.arange(len(values)), by.get("groups"), by.get("time"))
     train, held, tested = (everything.take(rows) for rows in part)
     if test_data is not None:
         tested = _test_split(test_data, target, inputs, tuple(values.shape[1:]))

@@ -93,12 +93,20 @@ class Stacked(Sequence[Batch]):
 
 @dataclass(frozen=True, eq=False)
 class Split:
-    """Some rows of a data set. `rows` are their numbers in the source, for messages that name a row."""
+    """Some rows of a data set.
+
+    Args:
+        rows: their numbers in the source, for messages that name a row.
+        group: codes of what the rows belong to, where they were split by it.
+        time: when each row was, where they were split by it.
+    """
 
     x: Tensor
     y: Tensor
     weight: Tensor | None = None
     rows: Tensor | None = None
+    group: Tensor | None = None
+    time: Tensor | None = None
 
     def __post_init__(self):
         for name in ("x", "y"):
@@ -121,7 +129,8 @@ class Split:
     def take(self, index: Tensor) -> Split:
         """The split of the given rows, in that order."""
         pick = lambda column: None if column is None else column[index]  # noqa: E731
-        return Split(self.x[index], self.y[index], pick(self.weight), pick(self.rows))
+        more = (pick(column) for column in (self.weight, self.rows, self.group, self.time))
+        return Split(self.x[index], self.y[index], *more)
 
     def row_numbers(self, index: Tensor) -> list[int]:
         """Numbers in the source of the rows at `index`."""

@@ -151,7 +151,8 @@ def data_of(table: Table, plan: Plan, *, name: str, recipe: dict[str, Any] | Non
             do="Bring more rows",
         )
     y, exact, target = settle(outcomes, used, kinds, table.at, plan.order)
-    parts = _split(len(used), strata(y, target), table, used, moment, plan, test is None)
+    by = _split_by(strata(y, target), table, used, moment, plan)
+    parts = split_indices(len(used), val=plan.val, test=plan.test if test is None else 0.0, seed=plan.split_seed, **by)
     columns, raw = zip(*(item.fit(used, used[parts[0].numpy()]) for item in features))
     inputs = TableInputs(columns)
     target = with_figures(target, exact[parts[0]])
@@ -160,6 +161,8 @@ def data_of(table: Table, plan: Plan, *, name: str, recipe: dict[str, Any] | Non
         y,
         None if weight is None else torch.from_numpy(weight[used].astype(np.float32)),
         torch.from_numpy(table.numbers[used]),
+        by.get("groups"),
+        by.get("time"),
     )
     train, val, held_out = (everything.take(part) for part in parts)
     if test is not None:
@@ -278,21 +281,16 @@ def _time(table: Table, plan: Plan, rows: _Rows) -> np.ndarray | None:
     return values
 
 
-def _split(
-    count: int,
-    classes: Tensor | None,
-    table: Table,
-    used: np.ndarray,
-    moment: np.ndarray | None,
-    plan: Plan,
-    with_test: bool,
-) -> tuple[Tensor, Tensor, Tensor]:
+def _split_by(
+    classes: Tensor | None, table: Table, used: np.ndarray, moment: np.ndarray | None, plan: Plan
+) -> dict[str, Tensor | None]:
+    """What the rows are split by: their groups, their times, or else their classes."""
     by: dict[str, Tensor | None] = {"stratify": classes}
     if plan.group is not None:
         by = {"groups": torch.from_numpy(words_of(table.columns[plan.group])[1][used])}
     if moment is not None:
         by = {**(by if plan.group is not None else {}), "time": torch.from_numpy(moment[used])}
-    return split_indices(count, val=plan.val, test=plan.test if with_test else 0.0, seed=plan.split_seed, **by)
+    return by
 
 
 def _other_rows(table: Table, inputs: TableInputs, target: Target, plan: Plan) -> Split:

@@ -43,7 +43,7 @@ from leadline.settings import Settings
 _CACHE_BYTES = 8 * 2**20  # what a chunk of members may touch in a step
 _DIVERGED = 100.0  # as in the loop of a single run
 _STEPS = 40  # of a recorded CUDA graph
-_THREADS = 8  # that draw orders for a GPU
+_THREADS, _AHEAD = 4, 2  # threads that draw orders for a GPU, and for how many epochs there is room
 
 
 @dataclass(eq=False)
@@ -143,24 +143,26 @@ class Together:
         validating = self.members[0].val is not None and ((epoch + 1) % settings.validate_every == 0 or last)
         plan = self.plan.epoch(epoch)
         for chunk in self.chunks:
-            losses = Arriving(chunk.epoch(plan))
-            self.closing.append((chunk, losses, epoch, plan.numbers, validating))
-            if validating or last or self.device.type == "cpu":
-                self._close()
-        while len(self.closing) > 1:  # on a GPU, the epoch before: its losses have come while this one was sent off
+            self.closing.append((chunk, Arriving(chunk.epoch(plan)), epoch, plan.numbers, validating))
+        if plan.read is not None:
+            plan.read.synchronize()  # long past: the device has had time to read the order
+            self.plan.orders.ahead(epoch + _AHEAD)
+        # on a GPU an epoch that is not validated is closed while the next one runs
+        late = self.device.type == "cuda" and not (validating or last)
+        while len(self.closing) > late:
             self._close()
-        if not self.closing:
-            self._announce(epoch + 1)
 
     def _close(self) -> None:
         chunk, losses, epoch, numbers, validating = self.closing.popleft()
         chunk.close(losses.read(), epoch, numbers, validating)
-        before, self.done = self.done, self.done + sum(member.train.steps for member in chunk.members)
-        self._say(StepsDone(epoch, before, losses.read().flatten()))
+        self.done += sum(member.train.steps for member in chunk.members)
+        self._say(StepsDone(epoch, self.done, losses.read().flatten()))
+        if chunk is self.chunks[-1]:
+            self._announce(epoch + 1)
 
     def _announce(self, epoch: int) -> None:
-        alive = [member for member in self.members if len(member.history) == epoch] or self.members
-        latest = [member.history[-1] for member in alive]
+        alive = [member for member in self.members if len(member.history) >= epoch]
+        latest = [member.history[epoch - 1] for member in alive] or [member.history[-1] for member in self.members]
         metrics: dict[str, dict[str, float]] = {"train": {}, "spread": {}}
         for name, values in _columns([record["train"] for record in latest]).items():
             metrics["train"][name], metrics["spread"][name] = _mean(values)
@@ -223,6 +225,9 @@ class _Epoch:
     def __init__(self, plan: _Plan, orders: Tensor, salts: np.ndarray, numbers: np.ndarray):
         self.plan, self.salts, self.numbers = plan, salts, numbers
         self.orders = orders.to(plan.device, non_blocking=True)
+        self.read = torch.cuda.Event() if plan.device.type == "cuda" else None
+        if self.read is not None:
+            self.read.record()
 
     def inputs(self, chunk: _Chunk, steps: range) -> dict[str, Tensor]:
         """What the steps read, each (steps, members, …)."""
@@ -236,7 +241,7 @@ class _Epoch:
             index = orders[:, at : at + width * len(steps)].unflatten(1, (len(steps), width)).transpose(0, 1)
         else:
             places = np.minimum(starts[..., None] + np.arange(width), orders.shape[1] - 1)
-            index = orders.gather(1, torch.from_numpy(places).transpose(0, 1).flatten(1).to(plan.device))
+            index = orders.gather(1, self._sent(torch.from_numpy(places).transpose(0, 1).flatten(1)))
             index = index.unflatten(1, (len(steps), width)).transpose(0, 1)
         found: dict[str, Tensor] = {"index": index}
         if masked:
@@ -245,50 +250,62 @@ class _Epoch:
         if plan.keyed:
             found["salt"] = torch.from_numpy(self.salts[own]).expand(len(steps), -1)
         found["numbers"] = torch.from_numpy(self.numbers[steps.start : steps.stop, own]).to(plan.x.dtype)
-        return {name: chunk.fill(column).to(plan.device).contiguous() for name, column in found.items()}
+        return {name: self._sent(chunk.fill(column)) for name, column in found.items()}
+
+    def _sent(self, column: Tensor) -> Tensor:
+        """On the device; out of pinned memory, or the copy would wait for all steps before it."""
+        if self.plan.device.type == "cuda" and not column.is_cuda:
+            column = column.contiguous().pin_memory()
+        return column.to(self.plan.device, non_blocking=True).contiguous()
 
 
 class _Orders:
     """The order in which each member takes its rows, (M, rows): the very order of a single run.
 
-    Drawing them is the host's work. For a GPU several threads draw those of the next epoch while this one runs.
+    Drawing them is the host's work. For a GPU a few threads draw those of the next epoch while this one runs, by turns
+    into two places that the device reads from.
     """
 
     def __init__(self, members: Sequence[Member], device: torch.device):
         self.members, self.cuda = members, device.type == "cuda"
-        self.rows = max(len(member.train) for member in members)
+        rows, ahead = max(len(member.train) for member in members), _AHEAD if self.cuda else 1
+        self.rooms = [torch.zeros(len(members), rows, dtype=torch.int64, pin_memory=self.cuda) for _ in range(ahead)]
         self.settled = all(member.train.steps == 1 and not member.train.replacement for member in members)
-        self.pool = ThreadPoolExecutor(_THREADS) if self.cuda else None
-        self.coming: tuple[int, list[Future[Tensor]], Tensor] | None = None
         if self.settled:  # one batch holds all rows: their order is rounding
-            self.fixed = torch.zeros(len(members), self.rows, dtype=torch.int64)
-            for row, member in zip(self.fixed, members, strict=True):
+            for row, member in zip(self.rooms[0], members, strict=True):
                 row[: len(member.train)] = torch.arange(len(member.train))
+        self.places = [
+            [row[: len(member.train)] for row, member in zip(room, members, strict=True)] for room in self.rooms
+        ]
+        self.pool = ThreadPoolExecutor(_THREADS) if self.cuda and not self.settled else None
+        self.coming: dict[int, list[Future[None]]] = {}
 
     def __call__(self, epoch: int) -> Tensor:
-        if self.settled:
-            return self.fixed
+        room = self.rooms[0 if self.settled else epoch % len(self.rooms)]
         if self.pool is None:
-            return self._draw(epoch, self._room(), range(len(self.members)))
-        at, drawing, room = self.coming if self.coming and self.coming[0] == epoch else self._begin(epoch)
-        for part in drawing:
+            if not self.settled:
+                self._draw(epoch, range(len(self.members)))
+            return room
+        self._begin(epoch)
+        for part in self.coming.pop(epoch):
             part.result()
-        self.coming = self._begin(at + 1)
         return room
 
-    def _room(self) -> Tensor:
-        return torch.zeros(len(self.members), self.rows, dtype=torch.int64, pin_memory=self.cuda)
+    def ahead(self, epoch: int) -> None:
+        """Begin to draw the order of a later epoch; the device must have read the one that lies in its place."""
+        if self.pool is not None:
+            self._begin(epoch)
 
-    def _begin(self, epoch: int) -> tuple[int, list[Future[Tensor]], Tensor]:
-        room, count = self._room(), len(self.members)
-        parts = [range(k * count // _THREADS, (k + 1) * count // _THREADS) for k in range(_THREADS)]
-        return epoch, [self.pool.submit(self._draw, epoch, room, part) for part in parts], room  # type: ignore[union-attr]
+    def _begin(self, epoch: int) -> None:
+        if epoch not in self.coming:
+            count = len(self.members)
+            parts = [range(k * count // _THREADS, (k + 1) * count // _THREADS) for k in range(_THREADS)]
+            self.coming[epoch] = [self.pool.submit(self._draw, epoch, part) for part in parts]  # type: ignore[union-attr]
 
-    def _draw(self, epoch: int, room: Tensor, part: range) -> Tensor:
-        generator = torch.Generator()
+    def _draw(self, epoch: int, part: range) -> None:
+        generator, places = torch.Generator(), self.places[epoch % len(self.rooms)]
         for m, seed in zip(part, _salts(self.members[part.start : part.stop], epoch).tolist(), strict=True):
-            self.members[m].train.write_order(room[m], generator.manual_seed(seed))
-        return room
+            self.members[m].train.write_order(places[m], generator.manual_seed(seed))
 
 
 def _salts(members: Sequence[Member], epoch: int) -> np.ndarray:
@@ -498,8 +515,6 @@ class _Chunk:
                 member.ended = "stopped early"
             elif epoch + 1 == member.settings.epochs:
                 member.ended = "finished"
-        if metrics is None and self.members[0].val is None:  # nothing judges: the newest that are finite are kept
-            improved = [m for m, member in enumerate(self.members) if member.ended != "diverged"]
         if improved:
             index = torch.tensor(improved, device=plan.device)
             for name, tensor in self.weights.items():
@@ -512,11 +527,12 @@ class _Chunk:
         return self._score()
 
     def finish(self) -> None:
-        """Put each member's best weights into its model."""
+        """Put each member's best weights into its model; where nothing judges, its newest, or its first if it broke."""
         with torch.no_grad():
             for m, member in enumerate(self.members):
+                newest = member.val is None and member.ended != "diverged"
                 for name, tensor in _named(member.rule.objective).items():
-                    tensor.copy_(self.best[name][m])
+                    tensor.copy_((self.weights if newest else self.best)[name][m])
         for member in self.members:
             if member.best_epoch:
                 settled(member.model, member.likelihood, member.train, member.val)
@@ -542,7 +558,6 @@ class _Score:
         self.weight = torch.zeros(len(feeds), most, dtype=torch.float64, device=self.x.device)
         for m, feed in enumerate(feeds):
             self.weight[m, : len(feed)] = 1.0 if feed.weight is None else feed.weight.double()
-        self.weight /= self.weight.sum(1, keepdim=True)
         template = chunk.members[0]
         self.module = _Measured(template.model, template.likelihood)
         self.names = [name for name in chunk.weights if name.startswith(("model.", "likelihood."))]
@@ -562,7 +577,7 @@ class _Score:
         for module, mode in modes:
             module.training = mode
         values = torch.where(self.weight[:, None] > 0, values[: len(self.counts)].double(), 0.0)
-        means = (values * self.weight[:, None]).sum(-1).tolist()
+        means = ((values * self.weight[:, None]).sum(-1) / self.weight.sum(1)[:, None]).tolist()  # as for one run
         found = [dict(zip(self.module.names, row, strict=True)) for row in means]
         return [member.likelihood.summary(row) for member, row in zip(self.chunk.members, found, strict=True)]
 
