@@ -264,6 +264,15 @@ def test_labels_of_no_class_are_refused_and_yes_and_no_are_classes(word):
     ll.fit(ll.models.Linear(2, 1), ll.data.moons(num=60), epochs=1, regularize=word, progress=False)
 
 
+def test_noise_on_weights_is_normal_and_other_for_each_parameter_and_batch():
+    made, zeros = regularizer("weight_noise(0.5)"), {"a": torch.zeros(60, 60), "b": torch.zeros(60, 60)}
+    rows = [Batch(torch.zeros(2, 1), torch.zeros(2), keys=torch.tensor(keys)) for keys in ([1, 2], [1, 3], [2, 1])]
+    one, other, turned = (made.weights(zeros, batch) for batch in rows)
+    drawn = torch.stack([one["a"], one["b"], other["a"]]).flatten(1)
+    torch.testing.assert_close(drawn.cov(), 0.25 * torch.eye(3), atol=0.02, rtol=0)
+    assert torch.equal(turned["a"], one["a"])
+
+
 def test_mixed_rows_lie_between_two_and_are_scored_by_both():
     made = regularizer("mixup(0.4)").double()
     rows = batch(64, weight=False)

@@ -68,6 +68,7 @@ class Ensemble:
         self.weights = given.double() / given.double().sum()
 
     @classmethod
+    @torch.no_grad()
     def stacked(cls, members: Sequence[Trained], rows: Any, y: Tensor) -> Ensemble:
         """The mixture whose weights make y likeliest: on rows that no member was trained on, else the vainest wins.
 
@@ -84,6 +85,7 @@ class Ensemble:
         """The members' answers: their mixture, and how uncertainty parts into scatter of y and scatter of answers."""
         return Several.of([answer(member, rows) for member in self.members], self.weights)
 
+    @torch.no_grad()
     def predict(self, rows: Any) -> Prediction:
         """The distribution of y for raw rows."""
         first = self.members[0]
@@ -114,6 +116,7 @@ class Ensemble:
             raise DataError("the first member must know its data", got="none", do="Use measure(x, y)")
         return self.measure(data[split].x, data[split].y)
 
+    @torch.no_grad()
     def measure(self, rows: Any, y: Tensor) -> dict[str, float]:
         """nll, and accuracy or rmse and mae, on raw rows."""
         said = self.predict(rows)

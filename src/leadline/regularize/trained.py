@@ -67,6 +67,7 @@ def raw_outputs(model: nn.Module, x: Tensor) -> Tensor:
         return torch.cat([model(part) for part in x.split(_ROWS)])
 
 
+@torch.no_grad()
 def answer(trained: Trained, rows: Any) -> Prediction:
     """What it says of raw rows."""
     return trained.likelihood.prediction(raw_outputs(trained.model, encoded(trained, rows)))
