@@ -146,7 +146,8 @@ class Together:
             self.closing.append((chunk, Arriving(chunk.epoch(plan)), epoch, plan.numbers, validating))
         if plan.read is not None:
             plan.read.synchronize()  # long past: the device has had time to read the order
-            self.plan.orders.ahead(epoch + _AHEAD)
+            for later in range(1, _AHEAD + 1):
+                self.plan.orders.ahead(epoch + later)
         # on a GPU an epoch that is not validated is closed while the next one runs
         late = self.device.type == "cuda" and not (validating or last)
         while len(self.closing) > late:
