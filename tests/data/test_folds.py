@@ -23,7 +23,7 @@ def made(n, classes, seed=0, **more):
     return arrays(rng.normal(3, 2, (n, 2)), y, **more)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(SIZES, st.integers(2, 5), st.sampled_from([0, 2, 3]), st.integers(0, 3))
 def test_every_row_is_held_out_once_and_trains_elsewhere(n, k, classes, seed):
     data = made(n, classes, seed)
@@ -42,7 +42,7 @@ def index_of(data, row):
     return [*data.train.rows.tolist(), *data.val.rows.tolist()].index(row)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(SIZES, st.integers(2, 5), st.integers(2, 4), st.integers(0, 3))
 def test_classes_are_even_to_within_a_row(n, k, classes, seed):
     parts = folds(made(n, classes, seed), k, seed=seed)
@@ -50,7 +50,7 @@ def test_classes_are_even_to_within_a_row(n, k, classes, seed):
     assert int((counts.max(0).values - counts.min(0).values).max()) <= 1
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(SIZES, st.integers(2, 4), st.integers(6, 12), st.integers(0, 3))
 def test_groups_are_never_cut(n, k, num_groups, seed):
     who = np.random.default_rng(seed).integers(0, num_groups, n)
@@ -78,7 +78,7 @@ def test_groups_of_ones_own_and_of_a_table(tmp_path):
         folds(data, 3, groups=[1, 2])
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(st.integers(14, 60), st.integers(2, 4), st.integers(0, 3))
 def test_times_go_forward(n, k, seed):
     when = np.random.default_rng(seed).integers(0, 12, n).astype(float)
