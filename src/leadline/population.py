@@ -33,7 +33,8 @@ from leadline.engine.device import cores, pick_device, pick_precision
 from leadline.engine.evaluation import Evaluation
 from leadline.engine.events import Listener
 from leadline.engine.feed import Feed
-from leadline.engine.together import Member, Together
+from leadline.engine.member import Member
+from leadline.engine.together import Together
 from leadline.errors import UserError
 from leadline.layers.noise import draws_noise
 from leadline.likelihoods import Likelihood

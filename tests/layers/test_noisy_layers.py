@@ -160,7 +160,7 @@ def test_a_lipschitz_bound_holds_before_and_after_training():
     torch.manual_seed(0)
     data = ll.data.moons(num=90)
     model = lipschitz(ll.models.MLP(2, (16, 16), 1, activation="relu", p_drop=0.0), 3.0)
-    run = ll.fit(model, data, epochs=10, findings=[], progress=False)
+    run = ll.fit(model, data, epochs=10, progress=False)
     x = torch.randn(400, 2)
     with torch.no_grad():
         out = run.model.eval()(x).flatten()

@@ -33,7 +33,7 @@ from leadline.optim.rule import Rule
 from leadline.settings import Settings
 
 _LOOK_SECONDS = 0.5  # between looks at the losses, each of which waits for the device
-_DIVERGED = 100.0  # mean loss of an epoch over the first loss: no healthy run gets there
+DIVERGED = 100.0  # mean loss of an epoch over the first loss: no healthy run gets there
 _ROWS = 20_000  # of a split are enough to settle a few numbers
 
 
@@ -208,7 +208,7 @@ class Loop:
             if evaluation is not None and epoch == state.epoch:
                 metrics["val"] = dict(evaluation)
                 improved = self._judge(evaluation)
-            if mean > _DIVERGED * (abs(state.first_loss) + 1):
+            if mean > DIVERGED * (abs(state.first_loss) + 1):
                 state.ended = "diverged"
             elif settings.patience is not None and state.stale >= settings.patience:
                 state.ended = "stopped early"

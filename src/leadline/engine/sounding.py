@@ -196,8 +196,8 @@ class _Follow(TorchFunctionMode):
             self.names[id(out)] = self.names[id(weight)]
 
     def _map(self, op: str, weight: Tensor, given: list[Tensor], read: Tensor, out: Tensor) -> None:
-        if not isinstance(out, Tensor) or not out.is_floating_point() or out.dim() < 2:
-            return
+        if not isinstance(out, Tensor) or not out.is_floating_point() or min(out.dim(), read.dim()) < 2:
+            return  # not a map of rows: a weight that is scaled by a number, say
         name = self.names[id(weight)]
         turn = self.calls[name] = self.calls.get(name, 0) + 1
         path = name.rpartition(".")[0] or name

@@ -1,0 +1,252 @@
+"""Members of a population that move in one call.
+
+    step of all = vmap(step)    over the members' weights, memories, rows and numbers        (1)
+
+Members do not touch one another, so the gradient of the sum of their losses is that of each: one backward pass.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.func import functional_call, vmap
+
+from leadline.data.data import Batch
+from leadline.engine.loop import DIVERGED, settled
+from leadline.engine.member import named
+from leadline.engine.plan import Plan, PlannedEpoch
+from leadline.engine.scoring import Score
+from leadline.engine.step import Recorded, Tensors, as_traced, several, through_inductor
+from leadline.layers import noise
+from leadline.optim.gradient import Gradient
+from leadline.optim.inline import Inline
+
+_STEPS = 40  # of a recorded CUDA graph
+
+
+class Chunk:
+    """Members that move in one call.
+
+    Args:
+        first: number of the first of them.
+        size: how many places there are; those beyond `members` are filled with copies of the first.
+    """
+
+    def __init__(self, first: int, size: int, plan: Plan, how: str):
+        self.members = list(plan.members[first : first + size])
+        self.size, self.plan, self.how = size, plan, how
+        template = self.members[0].rule
+        columns = ["x", "y"]
+        columns += ["weight"] if plan.weight is not None or plan.padded else []
+        columns += ["keys"] if plan.keyed else []
+        inline = Inline(template.optimizer)
+        decays = any(member.rule.optimizer.param_groups[0]["weight_decay"] for member in plan.members)
+        self.rule, self.update, self.columns = template, inline.update(decays), columns
+        self.names = Names.of(template, inline)
+        places = [*self.members, *[self.members[0]] * (size - len(self.members))]
+        tensors = [named(member.rule.objective) for member in places]
+        stack = lambda names: [torch.stack([own[name].detach() for own in tensors]) for name in names]  # noqa: E731
+        parameters, buffers, fixed = (stack(part) for part in (self.names.moved, self.names.buffers, self.names.fixed))
+        slots = [torch.zeros_like(p) for _ in range(self.names.slots) for p in parameters]
+        self.held: Tensors = (*parameters, *slots, *buffers, *fixed)
+        self.weights: dict[str, Tensor] = dict(zip(self.names.all, (*parameters, *buffers, *fixed), strict=True))
+        self.best = {name: tensor.clone() for name, tensor in self.weights.items()}
+        self.changed = len(parameters) + len(slots) + len(buffers)
+        self.own = slice(first, first + len(self.members))
+        shift = lambda shifts: self.fill(shifts[self.own]).to(plan.device)  # noqa: E731
+        self.shared: dict[str, Tensor] = {"rows_x": plan.x, "rows_y": plan.y}
+        self.shared |= {"shift_x": shift(plan.shift_x), "shift_y": shift(plan.shift_y)}
+        if plan.weight is not None:
+            self.shared["rows_weight"] = plan.weight
+        self.calls: dict[Any, Callable[..., Tensor]] = {}
+        self._score: Score | None = None
+
+    def fill(self, column: Tensor) -> Tensor:
+        """Of the members, axis 0 or 1 (after that of the steps), to all places."""
+        axis = 1 if column.dim() > 1 else 0
+        missing = self.size - len(self.members)
+        if not missing:
+            return column
+        first = column.narrow(axis, 0, 1)
+        return torch.cat([column, first.expand(*(missing if a == axis else -1 for a in range(column.dim())))], axis)
+
+    def epoch(self, epoch: PlannedEpoch) -> Tensor:
+        """All steps of an epoch; their losses, (steps, members)."""
+        plan, losses = self.plan, []
+        together = _STEPS if plan.device.type == "cuda" else 1
+        if plan.full:
+            inputs = epoch.inputs(self.own, self.fill, range(plan.full))
+            for at in range(0, plan.full, together):
+                part = {name: column[at : at + together] for name, column in inputs.items()}
+                losses.append(self.call(part))
+        for s in range(plan.full, plan.steps):
+            losses.append(self.call(epoch.inputs(self.own, self.fill, range(s, s + 1))))
+        return torch.cat(losses)[:, : len(self.members)]
+
+    def call(self, inputs: dict[str, Tensor]) -> Tensor:
+        """Some steps; their losses, (steps, places)."""
+        key = tuple((name, tuple(column.shape)) for name, column in inputs.items())
+        if key not in self.calls:
+            self.calls[key] = self._prepare(inputs)
+        return self.calls[key](*inputs.values())
+
+    def _prepare(self, inputs: dict[str, Tensor]) -> Callable[..., Tensor]:
+        held = (*self.held, *self.shared.values())
+        step = lambda *flat: self._all(list(inputs), flat)  # noqa: E731
+        count = len(next(iter(inputs.values())))
+        one = tuple(column[0].to(self.plan.device) for column in inputs.values())
+        full = inputs["index"].shape[2] == self.members[0].train.batch and "valid" not in inputs
+        with torch.no_grad():
+            key = tuple((t.shape, t.dtype) for t in (*held, *one))
+            run: Callable[..., Tensor] = step
+            if self.how != "direct":
+                if key not in self.plan.graphs:
+                    make = through_inductor if self.how == "compiled" and full else as_traced
+                    self.plan.graphs[key] = make(step, (*held, *one))
+                run = self.plan.graphs[key]
+            if self.plan.device.type == "cuda":
+                whole = tuple(column.to(self.plan.device) for column in inputs.values())
+                return Recorded(lambda *flat: several(run, len(held), flat), held, whole)
+
+        def calls(*columns: Tensor) -> Tensor:
+            with torch.no_grad():
+                return torch.stack([run(*held, *(c[k] for c in columns)) for k in range(count)])
+
+        return calls
+
+    def _all(self, names: list[str], flat: Tensors) -> Tensor:
+        """Eq. 1 for flat tensors: what is held, the rows of all members, and the inputs of this step."""
+        count = len(self.held)
+        held, rest = flat[:count], dict(zip([*self.shared, *names], flat[count:], strict=True))
+        index = rest["index"]
+
+        def take(rows: Tensor, shift: Tensor) -> Tensor:
+            return rows.index_select(0, (index + shift[:, None]).flatten()).view(*index.shape, *rows.shape[1:])
+
+        batch = [take(rest["rows_x"], rest["shift_x"]), take(rest["rows_y"], rest["shift_y"])]
+        if "weight" in self.columns:
+            valid = rest.get("valid", torch.ones(index.shape, dtype=batch[0].dtype, device=index.device))
+            weight = take(rest["rows_weight"], rest["shift_y"]) if "rows_weight" in rest else None
+            batch.append(valid if weight is None else valid * weight)
+        if "keys" in self.columns:
+            batch.append(noise.mix(noise.mix(index) ^ rest["salt"][:, None]))
+        resting = "active" in rest
+        before = [t.clone() for t in held[: self.changed]] if resting else []
+        losses = self._move(held, batch, rest["numbers"])
+        for t, old in zip(held, before, strict=False):
+            t.copy_(torch.where(rest["active"].view(-1, *[1] * (t.dim() - 1)), t, old))
+        return losses
+
+    def _move(self, held: Tensors, batch: list[Tensor], numbers: Tensor) -> Tensor:
+        """Members do not touch one another: the gradient of the sum of their losses is that of each."""
+        names = self.names
+        rest = iter(held)
+        take = lambda like: [next(rest) for _ in like]  # noqa: E731
+        parameters, slots = take(names.moved), [take(names.moved) for _ in range(names.slots)]
+        buffers, fixed = take(names.buffers), take(names.fixed)
+
+        def loss(moved: list[Tensor], kept: list[Tensor], fixed: list[Tensor], *columns: Tensor) -> Any:
+            fresh = {name: b.clone() for name, b in zip(names.buffers, kept, strict=True)}  # training may change them
+            values = dict(zip((*names.moved, *names.fixed), (*moved, *fixed), strict=True))
+            rows = Batch(**dict(zip(self.columns, columns, strict=True)))
+            with self.rule.autocast(rows):
+                return functional_call(self.rule.objective, (values, fresh), (rows,)), list(fresh.values())
+
+        with torch.enable_grad():
+            leaves = [p.detach().requires_grad_() for p in parameters]
+            losses, fresh = vmap(loss, randomness="different")(leaves, buffers, fixed, *batch)
+            gradients = list(torch.autograd.grad(losses.sum(), leaves))
+        with torch.no_grad():
+            if (clip := self.rule.settings.clip) is not None:
+                norm = torch.stack([g.flatten(1).square().sum(1) for g in gradients]).sum(0).sqrt()
+                factor = (clip / (norm + 1e-6)).clamp(max=1.0)
+                gradients = [g * factor.view(-1, *[1] * (g.dim() - 1)) for g in gradients]
+            self.update(parameters, slots, gradients, numbers)
+            for b, new in zip(buffers, fresh, strict=True):
+                b.copy_(new)
+        return losses.detach()
+
+    # ── the end of an epoch ──
+
+    def close(self, losses: Tensor, epoch: int, numbers: np.ndarray, validating: bool) -> None:
+        """Record the epoch of every member that is not over, keep its weights if they are its best, end it if due."""
+        plan, own = self.plan, self.own
+        sizes, values = plan.sizes[:, own], losses.double().cpu().numpy()
+        shares = sizes / sizes.sum(0)
+        if plan.weight is not None:
+            for m, member in enumerate(self.members):
+                shares[: member.train.steps, m] = member.train.shares(epoch).numpy()
+        means = np.where(sizes > 0, values * shares, 0.0).sum(0).tolist()
+        steps = (sizes > 0).sum(0)
+        rates = numbers[steps - 1, np.arange(own.start, own.stop), 0].tolist()
+        begins = values[0].tolist()
+        metrics = self.score() if validating else None
+        improved = []
+        for m, (member, mean) in enumerate(zip(self.members, means, strict=True)):
+            if member.ended:
+                continue
+            record: dict[str, Any] = {"epoch": epoch + 1, "step": (epoch + 1) * int(steps[m]), "lr": rates[m]}
+            record["train"] = {"loss": mean}
+            if metrics is not None:
+                record["val"] = metrics[m]
+            member.history.append(record)
+            member.first_loss = begins[m] if member.first_loss is None else member.first_loss
+            if not math.isfinite(mean) or mean > DIVERGED * (abs(member.first_loss) + 1):
+                member.ended = "diverged"
+                continue
+            if metrics is not None and member.judge(metrics[m]):
+                improved.append(m)
+            patience = member.settings.patience
+            if patience is not None and member.stale >= patience:
+                member.ended = "stopped early"
+            elif epoch + 1 == member.settings.epochs:
+                member.ended = "finished"
+        if improved:
+            index = torch.tensor(improved, device=plan.device)
+            for name, tensor in self.weights.items():
+                self.best[name].index_copy_(0, index, tensor.index_select(0, index))
+
+    def score(self) -> list[dict[str, float]]:
+        """Each member's metrics on its validation rows."""
+        if self._score is None:
+            self._score = Score(self.members, self.size, self.weights)
+        return self._score()
+
+    def finish(self) -> None:
+        """Put each member's best weights into its model; where nothing judges, its newest, or its first if it broke."""
+        with torch.no_grad():
+            for m, member in enumerate(self.members):
+                newest = member.val is None and member.ended != "diverged"
+                for name, tensor in named(member.rule.objective).items():
+                    tensor.copy_((self.weights if newest else self.best)[name][m])
+        for member in self.members:
+            if member.best_epoch:
+                settled(member.model, member.likelihood, member.train, member.val)
+
+
+@dataclass(frozen=True)
+class Names:
+    """What a member holds: parameters that move, how many memories of each, buffers, parameters that do not move."""
+
+    moved: tuple[str, ...]
+    slots: int
+    buffers: tuple[str, ...]
+    fixed: tuple[str, ...]
+
+    @classmethod
+    def of(cls, rule: Gradient, inline: Inline) -> Names:
+        moves = {id(p) for p in inline.parameters}
+        named = dict(rule.objective.named_parameters())
+        moved = tuple(name for name, p in named.items() if id(p) in moves)
+        fixed = tuple(name for name, p in named.items() if id(p) not in moves)
+        return cls(moved, len(inline.slots), tuple(dict(rule.objective.named_buffers())), fixed)
+
+    @property
+    def all(self) -> tuple[str, ...]:
+        return (*self.moved, *self.buffers, *self.fixed)
