@@ -122,22 +122,16 @@ def test_a_table_keeps_its_form_and_hides_what_training_never_showed(tmp_path):
     path = tmp_path / "t.csv"
     path.write_text("make,size,y\n" + "\n".join(rows))
     data = load(path, target="y", test=0.0, val=0.0)
-    rare = data.inputs.columns[0].levels.index("rare")
-    parts = folds(data, 20)
-    assert isinstance(data.inputs, TableInputs)
+    assert isinstance(data.inputs, TableInputs) and data.inputs.columns[0].levels == ("a", "b", "rare")
+    parts = folds(data, 5, groups=[row // 6 for row in data.train.rows.tolist()])  # both rare rows in one fold
     assert {fold.dim_input for fold in parts} == {data.dim_input}
-    both = gap = 0
-    for fold in parts:
-        encoded = fold.inputs.encode(fold.test.x)
-        if not bool((fold.train.x[:, 0] == rare).any()):
-            both += 1
-            assert not encoded[:, :3][fold.test.x[:, 0] < 0].any()
-        if not bool(fold.train.x[:, 1].isnan().any()):
-            gap += 1
-            assert not encoded[:, -1].any()
-    assert gap == 1
-    alone = [fold for fold in folds(data, 2) if not bool((fold.train.x[:, 0] == rare).any())]
-    assert both or alone or any(bool((fold.test.x[:, 0] == rare).any()) for fold in parts)
+    without = [fold for fold in parts if not bool((fold.train.x[:, 0] == 2).any())]
+    assert len(without) == 1 and int((without[0].test.x[:, 0] == -1).sum()) == 2
+    unseen = without[0].inputs.encode(without[0].test.x)[without[0].test.x[:, 0] == -1]
+    assert not unseen[:, :3].any()
+    whole = [fold for fold in parts if not bool(fold.train.x[:, 1].isnan().any())]
+    assert len(whole) == 1 and not whole[0].inputs.encode(whole[0].test.x)[:, -1].any()
+    assert not whole[0].test.x.isnan().any()
 
 
 @pytest.mark.parametrize("name", ["wine", "breast_cancer", "diabetes"])

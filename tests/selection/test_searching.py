@@ -186,9 +186,13 @@ def test_killed_and_resumed_no_finished_trial_is_lost_and_two_processes_share(tm
     left = [number for number, state, *_ in before if state == "RUNNING"]
     total = len(finished) + 8
     both = [started(storage, total, 30) for _ in range(2)]
-    wait_for(lambda: len(list(tmp_path.glob("ready-*"))) == 3)
-    go.touch()
-    assert [process.wait() for process in both] == [0, 0]
+    try:
+        wait_for(lambda: len(list(tmp_path.glob("ready-*"))) == 3)
+        go.touch()
+        assert [process.wait(120) for process in both] == [0, 0]
+    finally:
+        for process in both:
+            process.kill()
     after = states(storage)
     assert {number: value for number, state, value, _ in after if number in finished} == finished
     assert sum(state == "COMPLETE" for _, state, *_ in after) == total
