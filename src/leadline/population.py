@@ -33,6 +33,7 @@ from leadline.engine.device import cores, pick_device, pick_precision
 from leadline.engine.evaluation import Evaluation
 from leadline.engine.events import Listener
 from leadline.engine.feed import Feed
+from leadline.engine.interrupts import Interrupts
 from leadline.engine.member import Member
 from leadline.engine.together import Together
 from leadline.errors import UserError
@@ -361,7 +362,8 @@ def _fit_together(group: list[_Part], progress: str | bool, listeners: Sequence[
             torch.set_num_threads(threads)
         for member in members:
             member.model.train()
-        together.fit()
+        with Interrupts(together):  # one Ctrl-C ends all members after this epoch, and they are still runs
+            together.fit()
     seconds = (time.monotonic() - start) / len(group)
     for part, member in zip(group, members, strict=True):
         part.run = Run(
@@ -374,7 +376,7 @@ def _fit_together(group: list[_Part], progress: str | bool, listeners: Sequence[
             tuple(part.data.train.x.shape[1:]),
             member.history,
             [],
-            member.ended,
+            member.ended or "interrupted",
             member.best_epoch or None,
             None,
             seconds,

@@ -8,7 +8,7 @@ Members do not touch one another, so the gradient of the sum of their losses is 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -28,6 +28,7 @@ from leadline.optim.gradient import Gradient
 from leadline.optim.inline import Inline
 
 _STEPS = 40  # of a recorded CUDA graph
+_LINE = 4  # numbers
 
 
 class Chunk:
@@ -42,22 +43,23 @@ class Chunk:
         self.members = list(plan.members[first : first + size])
         self.size, self.plan, self.how = size, plan, how
         template = self.members[0].rule
-        columns = ["x", "y"]
-        columns += ["weight"] if plan.weight is not None or plan.padded else []
-        columns += ["keys"] if plan.keyed else []
         inline = Inline(template.optimizer)
         decays = any(member.rule.optimizer.param_groups[0]["weight_decay"] for member in plan.members)
-        self.rule, self.update, self.columns = template, inline.update(decays), columns
-        self.names = Names.of(template, inline)
+        self.rule, self.update, self.names = template, inline.update(decays), Names.of(template, inline)
         places = [*self.members, *[self.members[0]] * (size - len(self.members))]
         tensors = [named(member.rule.objective) for member in places]
         stack = lambda names: [torch.stack([own[name].detach() for own in tensors]) for name in names]  # noqa: E731
         parameters, buffers, fixed = (stack(part) for part in (self.names.moved, self.names.buffers, self.names.fixed))
-        slots = [torch.zeros_like(p) for _ in range(self.names.slots) for p in parameters]
-        self.held: Tensors = (*parameters, *slots, *buffers, *fixed)
-        self.weights: dict[str, Tensor] = dict(zip(self.names.all, (*parameters, *buffers, *fixed), strict=True))
-        self.best = {name: tensor.clone() for name, tensor in self.weights.items()}
-        self.changed = len(parameters) + len(slots) + len(buffers)
+        self.layout = Layout.of([p.shape[1:] for p in parameters])
+        moved = self.layout.joined(
+            parameters
+        )  # one tensor: an update is a few operations, however many layers there are
+        slots = [torch.zeros_like(moved) for _ in range(self.names.slots)]
+        self.held: Tensors = (moved, *slots, *buffers, *fixed)
+        self.kept: Tensors = (moved, *buffers)  # what makes a member what it is
+        self.best: Tensors = tuple(tensor.clone() for tensor in self.kept)
+        self.weights = {**self._by_name(self.kept), **dict(zip(self.names.fixed, fixed, strict=True))}
+        self.changed = 1 + len(slots) + len(buffers)
         self.own = slice(first, first + len(self.members))
         shift = lambda shifts: self.fill(shifts[self.own]).to(plan.device)  # noqa: E731
         self.shared: dict[str, Tensor] = {"rows_x": plan.x, "rows_y": plan.y}
@@ -66,6 +68,11 @@ class Chunk:
             self.shared["rows_weight"] = plan.weight
         self.calls: dict[Any, Callable[..., Tensor]] = {}
         self._score: Score | None = None
+
+    def _by_name(self, kept: Tensors) -> dict[str, Tensor]:
+        """Parameters and buffers of all places, stacked; views."""
+        names = (*self.names.moved, *self.names.buffers)
+        return dict(zip(names, (*self.layout.views(kept[0]), *kept[1:]), strict=True))
 
     def fill(self, column: Tensor) -> Tensor:
         """Of the members, axis 0 or 1 (after that of the steps), to all places."""
@@ -129,13 +136,13 @@ class Chunk:
         def take(rows: Tensor, shift: Tensor) -> Tensor:
             return rows.index_select(0, (index + shift[:, None]).flatten()).view(*index.shape, *rows.shape[1:])
 
-        batch = [take(rest["rows_x"], rest["shift_x"]), take(rest["rows_y"], rest["shift_y"])]
-        if "weight" in self.columns:
-            valid = rest.get("valid", torch.ones(index.shape, dtype=batch[0].dtype, device=index.device))
-            weight = take(rest["rows_weight"], rest["shift_y"]) if "rows_weight" in rest else None
-            batch.append(valid if weight is None else valid * weight)
-        if "keys" in self.columns:
-            batch.append(noise.mix(noise.mix(index) ^ rest["salt"][:, None]))
+        batch = {"x": take(rest["rows_x"], rest["shift_x"]), "y": take(rest["rows_y"], rest["shift_y"])}
+        if "rows_weight" in rest:
+            batch["weight"] = take(rest["rows_weight"], rest["shift_y"])
+        if "valid" in rest:
+            batch["weight"] = rest["valid"] * batch["weight"] if "weight" in batch else rest["valid"]
+        if "salt" in rest:
+            batch["keys"] = noise.mix(noise.mix(index) ^ rest["salt"][:, None])
         resting = "active" in rest
         before = [t.clone() for t in held[: self.changed]] if resting else []
         losses = self._move(held, batch, rest["numbers"])
@@ -143,31 +150,28 @@ class Chunk:
             t.copy_(torch.where(rest["active"].view(-1, *[1] * (t.dim() - 1)), t, old))
         return losses
 
-    def _move(self, held: Tensors, batch: list[Tensor], numbers: Tensor) -> Tensor:
-        """Members do not touch one another: the gradient of the sum of their losses is that of each."""
-        names = self.names
-        rest = iter(held)
-        take = lambda like: [next(rest) for _ in like]  # noqa: E731
-        parameters, slots = take(names.moved), [take(names.moved) for _ in range(names.slots)]
-        buffers, fixed = take(names.buffers), take(names.fixed)
+    def _move(self, held: Tensors, batch: dict[str, Tensor], numbers: Tensor) -> Tensor:
+        names, slots = self.names, self.names.slots
+        moved, memory = held[0], list(held[1 : 1 + slots])
+        buffers, fixed = held[1 + slots : self.changed], held[self.changed :]
 
-        def loss(moved: list[Tensor], kept: list[Tensor], fixed: list[Tensor], *columns: Tensor) -> Any:
+        def loss(parameters: list[Tensor], kept: Tensors, fixed: Tensors, *columns: Tensor) -> Any:
             fresh = {name: b.clone() for name, b in zip(names.buffers, kept, strict=True)}  # training may change them
-            values = dict(zip((*names.moved, *names.fixed), (*moved, *fixed), strict=True))
-            rows = Batch(**dict(zip(self.columns, columns, strict=True)))
+            values = dict(zip((*names.moved, *names.fixed), (*parameters, *fixed), strict=True))
+            rows = Batch(**dict(zip(batch, columns, strict=True)))
             with self.rule.autocast(rows):
                 return functional_call(self.rule.objective, (values, fresh), (rows,)), list(fresh.values())
 
         with torch.enable_grad():
-            leaves = [p.detach().requires_grad_() for p in parameters]
-            losses, fresh = vmap(loss, randomness="different")(leaves, buffers, fixed, *batch)
-            gradients = list(torch.autograd.grad(losses.sum(), leaves))
+            leaves = [p.detach().requires_grad_() for p in self.layout.views(moved)]
+            losses, fresh = vmap(loss, randomness="different")(leaves, buffers, fixed, *batch.values())
+            gradients = torch.autograd.grad(losses.sum(), leaves)
         with torch.no_grad():
+            gradient = self.layout.joined(gradients)
             if (clip := self.rule.settings.clip) is not None:
-                norm = torch.stack([g.flatten(1).square().sum(1) for g in gradients]).sum(0).sqrt()
-                factor = (clip / (norm + 1e-6)).clamp(max=1.0)
-                gradients = [g * factor.view(-1, *[1] * (g.dim() - 1)) for g in gradients]
-            self.update(parameters, slots, gradients, numbers)
+                norm = gradient.square().sum(1, keepdim=True).sqrt()
+                gradient = gradient * (clip / (norm + 1e-6)).clamp(max=1.0)
+            self.update([moved], [[slot] for slot in memory], [gradient], numbers)
             for b, new in zip(buffers, fresh, strict=True):
                 b.copy_(new)
         return losses.detach()
@@ -209,8 +213,8 @@ class Chunk:
                 member.ended = "finished"
         if improved:
             index = torch.tensor(improved, device=plan.device)
-            for name, tensor in self.weights.items():
-                self.best[name].index_copy_(0, index, tensor.index_select(0, index))
+            for best, tensor in zip(self.best, self.kept, strict=True):
+                best.index_copy_(0, index, tensor.index_select(0, index))
 
     def score(self) -> list[dict[str, float]]:
         """Each member's metrics on its validation rows."""
@@ -220,11 +224,13 @@ class Chunk:
 
     def finish(self) -> None:
         """Put each member's best weights into its model; where nothing judges, its newest, or its first if it broke."""
+        best, newest = self._by_name(self.best), self._by_name(self.kept)
         with torch.no_grad():
             for m, member in enumerate(self.members):
-                newest = member.val is None and member.ended != "diverged"
-                for name, tensor in named(member.rule.objective).items():
-                    tensor.copy_((self.weights if newest else self.best)[name][m])
+                chosen = newest if member.val is None and member.ended != "diverged" else best
+                own = named(member.rule.objective)
+                for name, stacked in chosen.items():
+                    own[name].copy_(stacked[m])
         for member in self.members:
             if member.best_epoch:
                 settled(member.model, member.likelihood, member.train, member.val)
@@ -232,7 +238,7 @@ class Chunk:
 
 @dataclass(frozen=True)
 class Names:
-    """What a member holds: parameters that move, how many memories of each, buffers, parameters that do not move."""
+    """What a member holds: parameters that move, how many memories of each, buffers that may change, and the rest."""
 
     moved: tuple[str, ...]
     slots: int
@@ -242,11 +248,46 @@ class Names:
     @classmethod
     def of(cls, rule: Gradient, inline: Inline) -> Names:
         moves = {id(p) for p in inline.parameters}
-        named = dict(rule.objective.named_parameters())
-        moved = tuple(name for name, p in named.items() if id(p) in moves)
-        fixed = tuple(name for name, p in named.items() if id(p) not in moves)
-        return cls(moved, len(inline.slots), tuple(dict(rule.objective.named_buffers())), fixed)
+        parameters, buffers = dict(rule.objective.named_parameters()), dict(rule.objective.named_buffers())
+        saved = rule.objective.state_dict().keys()  # others are constants, such as the unit of y
+        return cls(
+            tuple(name for name, p in parameters.items() if id(p) in moves),
+            len(inline.slots),
+            tuple(name for name in buffers if name in saved),
+            (
+                *(name for name, p in parameters.items() if id(p) not in moves),
+                *(name for name in buffers if name not in saved),
+            ),
+        )
 
-    @property
-    def all(self) -> tuple[str, ...]:
-        return (*self.moved, *self.buffers, *self.fixed)
+
+@dataclass(frozen=True)
+class Layout:
+    """Where parameters lie in one row of numbers: each at a multiple of 16 bytes, as matrix kernels like it."""
+
+    shapes: tuple[torch.Size, ...]
+    starts: tuple[int, ...]
+    length: int
+
+    @classmethod
+    def of(cls, shapes: list[torch.Size]) -> Layout:
+        starts, at = [], 0
+        for shape in shapes:
+            starts.append(at)
+            at += -(-shape.numel() // _LINE) * _LINE
+        return cls(tuple(shapes), tuple(starts), at)
+
+    def views(self, whole: Tensor) -> list[Tensor]:
+        """The parameters in a stack of such rows, (places, length)."""
+        parts = zip(self.shapes, self.starts, strict=True)
+        return [whole[:, at : at + shape.numel()].view(-1, *shape) for shape, at in parts]
+
+    def joined(self, parts: Sequence[Tensor]) -> Tensor:
+        """A stack of such rows out of the parameters."""
+        columns: list[Tensor] = []
+        for part in parts:
+            columns.append(part.flatten(1) if part.dim() > 1 else part[:, None])
+            missing = -columns[-1].shape[1] % _LINE
+            if missing:
+                columns.append(part.new_zeros(len(part), missing))
+        return torch.cat(columns, 1)

@@ -5,14 +5,19 @@ from __future__ import annotations
 import signal
 import threading
 from types import FrameType
+from typing import Protocol
 
-from leadline.engine.loop import Loop
+
+class Stoppable(Protocol):
+    """What ends at its next good moment once it is asked to."""
+
+    stop_asked: bool
 
 
 class Interrupts:
     """Inside this context, a first signal makes `loop` stop cleanly. Outside the main thread it does nothing."""
 
-    def __init__(self, loop: Loop):
+    def __init__(self, loop: Stoppable):
         self.loop = loop
 
     def __enter__(self) -> None:

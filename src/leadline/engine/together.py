@@ -44,7 +44,7 @@ class Together:
         count = -(-len(members) // size)
         size = -(-len(members) // count)
         self.chunks = [Chunk(at, size, self.plan, how) for at in range(0, len(members), size)]
-        self.done = 0
+        self.done, self.stop_asked = 0, False
         self.closing: deque[tuple[Chunk, Arriving, int, np.ndarray, bool]] = deque()
 
     def fit(self) -> None:
@@ -53,11 +53,14 @@ class Together:
         self._say(RunStarted(self.settings.epochs, total))
         for epoch in range(self.settings.epochs):
             self.epoch(epoch)
-            if all(member.ended for member in self.members):
+            if self.stop_asked or all(member.ended for member in self.members):
                 break
+        while self.closing:
+            self._close()
         for chunk in self.chunks:
             chunk.finish()
-        self._say(RunEnded(max(len(member.history) for member in self.members), self.done, "finished"))
+        reason = "finished" if all(member.ended for member in self.members) else "interrupted"
+        self._say(RunEnded(max(len(member.history) for member in self.members), self.done, reason))
 
     def seconds(self, threads: int) -> float:
         """What a step of all members takes on so many CPU threads; the members stay as they are."""
