@@ -16,7 +16,7 @@ demo: .venv/.stamp  ## train an MLP on MNIST-1D and leave a run folder with its 
 	$(BIN)/leadline train mnist1d --model MLP --hidden 100 100
 
 test: lint types  ## everything that must hold before a change is taken: lint, types, all quick tests
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n 2 --dist worksteal
 
 lint: .venv/.stamp  ## style, formatting, and who may import whom
 	$(BIN)/ruff check .

@@ -12,7 +12,7 @@ from functools import cache
 from importlib import import_module, resources
 from typing import Any
 
-FILES = ("book.toml", "notes.toml")
+FILES = ("book.toml", "fitting.toml", "notes.toml", "fitting_notes.toml")
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ def rows() -> tuple[Row, ...]:
 @cache
 def sources() -> dict[str, str]:
     """What the rows are taken from: short name → full name."""
-    return {key: name for file in FILES for key, name in _read(file)["sources"].items()}
+    return {key: name for file in FILES for key, name in _read(file).get("sources", {}).items()}
 
 
 def resolve(row: Row) -> Any:
