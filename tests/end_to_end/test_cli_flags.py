@@ -26,7 +26,9 @@ TABLE = (
 )
 FAMILIES = "--variance --sigma --label-smoothing --coldness --edge --kappa --form --families --weighting"
 RUN = f"--model --likelihood {FAMILIES} --rule --folder --report --folds"
-SEARCH = f"--model --likelihood {FAMILIES} --space --trials --method --folds --together --storage --search-seed --folder"
+SEARCH = (
+    f"--model --likelihood {FAMILIES} --space --trials --method --folds --together --storage --search-seed --folder"
+)
 FROZEN = {
     "train": f"{RUN} {MLP} {SETTINGS}",
     "train cars.csv": f"{RUN} {MLP} {SETTINGS} {TABLE}",

@@ -105,7 +105,9 @@ def test_draws_have_the_posteriors_mean_and_spread():
 def test_units_of_the_target_are_undone():
     x, y = rows()
     plain = fitted(Linear(1, 1), x, y, deviation=0.2, prior=3.0).posterior.predict(x)
-    other = fitted(Linear(1, 1), x, 50 * y + 700, likelihood=Normal(shift=[700.0], scale=[50.0]), deviation=0.2, prior=3.0)
+    other = fitted(
+        Linear(1, 1), x, 50 * y + 700, likelihood=Normal(shift=[700.0], scale=[50.0]), deviation=0.2, prior=3.0
+    )
     mean, deviation = other.posterior.predict(x)
     torch.testing.assert_close(mean, 50 * plain[0] + 700)
     torch.testing.assert_close(deviation, 50 * plain[1])
