@@ -23,7 +23,6 @@ from leadline.engine.member import named
 from leadline.engine.plan import Plan, PlannedEpoch
 from leadline.engine.scoring import Score
 from leadline.engine.step import Recorded, Tensors, as_traced, several, through_inductor
-from leadline.layers import noise
 from leadline.optim.gradient import Gradient
 from leadline.optim.inline import Inline
 
@@ -141,8 +140,8 @@ class Chunk:
             batch["weight"] = take(rest["rows_weight"], rest["shift_y"])
         if "valid" in rest:
             batch["weight"] = rest["valid"] * batch["weight"] if "weight" in batch else rest["valid"]
-        if "salt" in rest:
-            batch["keys"] = noise.mix(noise.mix(index) ^ rest["salt"][:, None])
+        if "keys" in rest:
+            batch["keys"] = rest["keys"]
         resting = "active" in rest
         before = [t.clone() for t in held[: self.changed]] if resting else []
         losses = self._move(held, batch, rest["numbers"])

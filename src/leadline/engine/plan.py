@@ -96,9 +96,12 @@ class PlannedEpoch:
             there = np.arange(width) < np.maximum(sizes, 1)[..., None]  # a member at rest keeps one row, and no change
             found["valid"], found["active"] = torch.from_numpy(there).to(plan.x.dtype), torch.from_numpy(sizes > 0)
         if plan.keyed:
-            found["salt"] = torch.from_numpy(self.salts[own]).expand(len(steps), -1)
+            salts = self._sent(torch.from_numpy(self.salts[own]))
+            found["keys"] = noise.mix(noise.mix(index) ^ salts[:, None])  # as `noise.example_keys`, member by member
         found["numbers"] = torch.from_numpy(self.numbers[steps.start : steps.stop, own]).to(plan.x.dtype)
-        return {name: self._sent(fill(column)) for name, column in found.items()}
+        sent = {name: self._sent(fill(column)) for name, column in found.items()}
+        sent["numbers"] = sent["numbers"].transpose(1, 2)[..., None].contiguous()  # (steps, numbers, members, 1)
+        return sent
 
     def _sent(self, column: Tensor) -> Tensor:
         """On the device; out of pinned memory, or the copy would wait for all steps before it."""

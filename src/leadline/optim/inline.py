@@ -94,14 +94,14 @@ class Inline:
         decoupled = isinstance(self.optimizer, torch.optim.AdamW) or group.get("decoupled_weight_decay", False)
 
         def adam(parameters: list[Tensor], slots: list[list[Tensor]], gradients: list[Tensor], numbers: Tensor) -> None:
+            rate, step_size, root, decay, _ = numbers.unbind()
             for p, g, u, v in zip(parameters, gradients, *slots, strict=True):
-                rate, step_size, root, decay, _ = spread(numbers, p)
                 if decays and decoupled:
                     p.mul_(1 - rate * decay)  # eq. 3
                 elif decays:
                     g = g + decay * p
-                u.mul_(beta1).add_((1 - beta1) * g)
-                v.mul_(beta2).add_((1 - beta2) * g * g)
+                u.lerp_(g, 1 - beta1)
+                v.mul_(beta2).addcmul_(g, g, value=1 - beta2)
                 p.sub_(step_size * u / (v.sqrt() / root + eps))  # eq. 2
 
         return adam
@@ -115,17 +115,10 @@ def step_numbers(
     return np.stack(np.broadcast_arrays(rates, size, root, decay, momentum), -1)
 
 
-def spread(numbers: Tensor, p: Tensor) -> tuple[Tensor, ...]:
-    """The numbers of a step, one by one; those of a population, (members, 5), as wide as a stack of parameters is."""
-    if numbers.dim() == 1:
-        return numbers.unbind()
-    return tuple(n.view(-1, *[1] * (p.dim() - 1)) for n in numbers.unbind(-1))
-
-
 def _sgd(decays: bool, moves_on: bool, nesterov: bool) -> Update:
     def sgd(parameters: list[Tensor], slots: list[list[Tensor]], gradients: list[Tensor], numbers: Tensor) -> None:
+        rate, _, _, decay, momentum = numbers.unbind()
         for k, (p, g) in enumerate(zip(parameters, gradients, strict=True)):
-            rate, _, _, decay, momentum = spread(numbers, p)
             if decays:
                 g = g + decay * p  # eq. 3
             if moves_on:
