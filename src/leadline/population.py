@@ -86,7 +86,7 @@ def fit_many(
     Args:
         model: a template that is built anew for each member, or a function that makes one.
         members: the options of each: any setting; `data`; `model`, a dict of the model's arguments; `label_noise`, the
-            share of training labels drawn anew.
+            share of training labels that are switched to another class.
         likelihood: as for `fit`.
         regularize: of all members that do not name their own.
         progress: as for `fit`; with the deviation over members.
