@@ -10,7 +10,12 @@ from leadline.claims.claim import FAILS, HOLDS
 from leadline.claims.curves import Curves
 
 
-@pytest.mark.parametrize("name", CLAIMS)
+#: those that train for more than ten seconds; `leadline claims --all` runs them too
+LONG = ("double-descent", "adam-less-sensitive", "small-batches", "bn-batch-size", "large-rates")
+NAMES = [pytest.param(name, marks=pytest.mark.slow) if name in LONG else name for name in CLAIMS]
+
+
+@pytest.mark.parametrize("name", NAMES)
 def test_the_verdict_is_the_one_on_record(name):
     outcome = CLAIMS[name].run()
     missed = [check.to_dict() for check in outcome.evidence.checks if not check.holds]

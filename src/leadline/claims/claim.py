@@ -41,7 +41,7 @@ class Check:
 
     @property
     def holds(self) -> bool:
-        return self.low <= self.measured <= self.high  # eq. 1; false for nan
+        return bool(self.low <= self.measured <= self.high)  # eq. 1; false for nan
 
     @property
     def expected(self) -> str:
@@ -55,7 +55,7 @@ class Check:
         return f"{_figure(self.low)} to {_figure(self.high)}"
 
     def to_dict(self) -> dict[str, Any]:
-        return {"what": self.what, "expected": self.expected, "measured": self.measured, "holds": self.holds}
+        return {"what": self.what, "expected": self.expected, "measured": float(self.measured), "holds": self.holds}
 
 
 @dataclass(frozen=True)

@@ -188,7 +188,7 @@ def in_plain_words(text: str) -> str:
     told in words.
 
     >>> in_plain_words("a name in leadline.settings.ABOVE; 0 <= p_drop < 1")
-    'lr or clip; from 0 to below 1'
+    'lr, clip or init_scale; from 0 to below 1'
     >>> in_plain_words('"none" or "all" of them (2)')
     'none or all of them'
     """
