@@ -9,7 +9,6 @@ from leadline.claims import CLAIMS, Check, Claim, Evidence, ledger
 from leadline.claims.claim import FAILS, HOLDS
 from leadline.claims.curves import Curves
 
-
 #: those that train for more than ten seconds; `leadline claims --all` runs them too
 LONG = ("double-descent", "adam-less-sensitive", "small-batches", "bn-batch-size", "large-rates")
 NAMES = [pytest.param(name, marks=pytest.mark.slow) if name in LONG else name for name in CLAIMS]
