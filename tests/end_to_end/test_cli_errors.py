@@ -273,3 +273,26 @@ def test_a_run_whose_data_changed(folder, finished, capsys):
     run = shutil.copytree(finished, folder / "run")
     other_rows(run)
     assert "must be those that the run began with" in error(capsys, "resume", str(run))
+
+
+@pytest.mark.parametrize(
+    ("flags", "words"),
+    [
+        (["--regularize", "l7(1)"], "Known: adversarial"),
+        (["--regularize", "l1(a)"], "finite numbers in brackets"),
+        (["--init", "hee"], "Did you mean he"),
+        (["--schedule", "step(0)"], "at least 1"),
+        (["--average", "ema(2)"], "at most 0.999999"),
+        (["--folds", "1"], "at least 2"),
+    ],
+)
+def test_slips_in_how_to_train_are_told_before_anything_is_made(flags, words, capsys):
+    assert main(["train", "moons", *flags]) == 2
+    told = capsys.readouterr()
+    assert words in told.err and "run folder" not in told.out + told.err
+
+
+def test_the_doctor_judges_the_first_weights_that_a_run_begins_from(capsys, tmp_path):
+    words = ["train", "moons", "--hidden", *["30"] * 12, "--epochs", "1", "--folder", str(tmp_path / "r")]
+    assert main([*words, "--init", "normal(1e-6)"]) == 0
+    assert "hardly any gradient reaches the first" in capsys.readouterr().out

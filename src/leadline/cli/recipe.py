@@ -14,6 +14,7 @@ from typing import Any
 
 from torch import nn
 
+from leadline import init
 from leadline.cli.flag import Flag, field_docs, flags_of, kind_of
 from leadline.cli.line import Line, first_word, is_flag, peek
 from leadline.data import SOURCES, is_path, load, source
@@ -27,6 +28,7 @@ from leadline.models import FROM_DATA, MODELS, build
 from leadline.names import lookup
 from leadline.optim import OBJECTS, RULES, Rule, check_alone, likelihood_of, own_rule, rule_from, told
 from leadline.optim import choices as rule_choices
+from leadline.regularize import regularizers
 from leadline.settings import Settings
 
 DEFAULT_MODEL = "MLP"
@@ -229,6 +231,8 @@ def make(what: str, line: Line, data: Data | None = None) -> Made:
     """Data, likelihood, model and settings that the line asks for."""
     settings = line.of("setting")
     checked = Settings.make(**settings)  # before data are read: a slip in a flag should not cost the wait
+    init.named(checked.init)
+    regularizers(checked.regularize)
     name = line.get("model", DEFAULT_MODEL)
     model_class = lookup(name, MODELS, "model")
     rule = rule_from(line.get("rule"), **line.of("rule")) if line.get("rule") is not None else None

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Any
+
+from torch import nn
 
 from leadline.cli import folded, recipe
 from leadline.cli.ending import finish
@@ -13,6 +16,8 @@ from leadline.cli.flag import Flag, Kind
 from leadline.cli.line import Line
 from leadline.cli.screen import Screen
 from leadline.cli.words import extra_words
+from leadline.session import first_weights
+from leadline.settings import Settings
 from leadline.verbs import refuse
 
 USAGE = "leadline train SOURCE [flags]"
@@ -66,7 +71,7 @@ def run(line: Line, screen: Screen) -> int:
     made = recipe.make(what, line)
     screen.account(*recipe.columns_shown(made.data, what, line.of("data")))
     folder = line.get("folder") or fresh_folder(made.data.name, type(made.model).__name__)
-    before = ll.doctor.before(made.model, made.data, made.likelihood)
+    before = ll.doctor.before(_as_begun(made), made.data, made.likelihood)
     refuse(before)
     screen.findings(before)
     if line.get("folds") is not None:
@@ -87,6 +92,13 @@ def run(line: Line, screen: Screen) -> int:
         **made.settings,
     )
     return finish(fitted, screen, said=before)
+
+
+def _as_begun(made: recipe.Made) -> nn.Module:
+    """The model with the first weights that it will begin from."""
+    model = copy.deepcopy(made.model)
+    first_weights(model, made.likelihood, Settings.make(**made.settings), made.data)
+    return model
 
 
 def fresh_folder(data: str, model: str, now: datetime | None = None) -> Path:
