@@ -151,7 +151,7 @@ def calibration(
         try:
             pit = place_of(prediction, y, generator).cpu().numpy()
             held = [float(prediction.holds(y, float(level)).double().mean()) for level in _LEVELS]
-        except NotImplementedError:
+        except NotImplementedError:  # torch's answer where a distribution has no such function
             raise UserError(
                 "calibration needs predictions with a distribution function",
                 got=f"a {type(prediction).__name__}",

@@ -10,17 +10,19 @@ Paper      ‖·‖ is √(Σ φ² + 1e-12) here, so that there is a gradient at
 
 from __future__ import annotations
 
-import torch
-from torch import Tensor, nn
+from collections.abc import Iterable
 
-from leadline.regularize.regularizer import Regularizer
-from leadline.regularize.strength import hold, weights_of
+from torch import Tensor
+
+from leadline.regularize.penalty import Penalty
 
 
-class GroupLasso(Regularizer):
+class GroupLasso(Penalty):
     """Args:
         strength: λ of eq. 1, at least 0.
 
+    >>> import torch
+    >>> from torch import nn
     >>> model = nn.Sequential(nn.Linear(4, 1), nn.Linear(1, 1))
     >>> _ = nn.init.constant_(model[0].weight, 1.0)
     >>> round(GroupLasso(0.5).objective(torch.tensor(1.0), model, 1.0).item(), 6)  # 1 + 0.5 · √4 · ‖(1, 1, 1, 1)‖
@@ -28,15 +30,10 @@ class GroupLasso(Regularizer):
     """
 
     name = "group_lasso"
-    mechanism = "smoother function"
-    strength: float
-    _strength: Tensor
 
     def __init__(self, strength: float = 1e-3):
-        super().__init__()
-        hold(self, "strength", strength)
+        super().__init__(strength)
 
-    def objective(self, loss: Tensor, model: nn.Module, share: Tensor | float) -> Tensor:
-        rows = (w.flatten(1) for w in weights_of(model)[:-1])
-        norms = ((row.square().sum(1) + 1e-12).sqrt().sum() * row.shape[1] ** 0.5 for row in rows)
-        return loss + share * self._strength.to(loss.dtype) * sum(norms, start=torch.zeros_like(loss))  # eq. 1
+    def sizes(self, weights: list[Tensor]) -> Iterable[Tensor]:
+        rows = (w.flatten(1) for w in weights[:-1])
+        return ((row.square().sum(1) + 1e-12).sqrt().sum() * row.shape[1] ** 0.5 for row in rows)  # eq. 1

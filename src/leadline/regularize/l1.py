@@ -5,17 +5,19 @@ loss + λ Σ_j |φ_j|,   gradient λ sign φ        (1)   weights only, not bias
 
 from __future__ import annotations
 
-import torch
-from torch import Tensor, nn
+from collections.abc import Iterable
 
-from leadline.regularize.regularizer import Regularizer
-from leadline.regularize.strength import hold, weights_of
+from torch import Tensor
+
+from leadline.regularize.penalty import Penalty
 
 
-class L1(Regularizer):
+class L1(Penalty):
     """Args:
         strength: λ of eq. 1, at least 0.
 
+    >>> import torch
+    >>> from torch import nn
     >>> model = nn.Linear(2, 1)
     >>> _ = nn.init.constant_(model.weight, -3.0)
     >>> L1(0.5).objective(torch.tensor(1.0), model, 1.0).item()
@@ -23,14 +25,6 @@ class L1(Regularizer):
     """
 
     name = "l1"
-    mechanism = "smoother function"
-    strength: float
-    _strength: Tensor
 
-    def __init__(self, strength: float = 1e-4):
-        super().__init__()
-        hold(self, "strength", strength)
-
-    def objective(self, loss: Tensor, model: nn.Module, share: Tensor | float) -> Tensor:
-        total = sum((w.abs().sum() for w in weights_of(model)), start=torch.zeros_like(loss))
-        return loss + share * self._strength.to(loss.dtype) * total  # eq. 1
+    def sizes(self, weights: list[Tensor]) -> Iterable[Tensor]:
+        return (w.abs().sum() for w in weights)  # eq. 1

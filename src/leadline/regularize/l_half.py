@@ -7,19 +7,21 @@
 
 from __future__ import annotations
 
-import torch
-from torch import Tensor, nn
+from collections.abc import Iterable
 
-from leadline.regularize.regularizer import Regularizer
-from leadline.regularize.strength import hold, weights_of
+from torch import Tensor
+
+from leadline.regularize.penalty import Penalty
 
 _EPSILON = 1e-6
 
 
-class LHalf(Regularizer):
+class LHalf(Penalty):
     """Args:
         strength: λ of eq. 1, at least 0.
 
+    >>> import torch
+    >>> from torch import nn
     >>> model = nn.Linear(1, 1)
     >>> _ = nn.init.constant_(model.weight, 4.0)
     >>> round(LHalf(0.5).objective(torch.tensor(1.0), model, 1.0).item(), 3)
@@ -27,15 +29,6 @@ class LHalf(Regularizer):
     """
 
     name = "l_half"
-    mechanism = "smoother function"
-    strength: float
-    _strength: Tensor
 
-    def __init__(self, strength: float = 1e-4):
-        super().__init__()
-        hold(self, "strength", strength)
-
-    def objective(self, loss: Tensor, model: nn.Module, share: Tensor | float) -> Tensor:
-        roots = ((w.abs() + _EPSILON).sqrt() - _EPSILON**0.5 for w in weights_of(model))
-        total = sum((root.sum() for root in roots), start=torch.zeros_like(loss))
-        return loss + share * self._strength.to(loss.dtype) * total  # eq. 1
+    def sizes(self, weights: list[Tensor]) -> Iterable[Tensor]:
+        return (((w.abs() + _EPSILON).sqrt() - _EPSILON**0.5).sum() for w in weights)  # eq. 1

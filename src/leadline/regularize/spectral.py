@@ -10,19 +10,21 @@ Paper      the penalty has a factor ½ there; a kernel counts as the matrix of (
 
 from __future__ import annotations
 
-import torch
-from torch import Tensor, nn
+from collections.abc import Iterable
 
-from leadline.regularize.regularizer import Regularizer
-from leadline.regularize.strength import hold, weights_of
+import torch
+from torch import Tensor
+
+from leadline.regularize.penalty import Penalty
 
 _ITERATIONS = 12
 
 
-class Spectral(Regularizer):
+class Spectral(Penalty):
     """Args:
         strength: λ of eq. 1, at least 0.
 
+    >>> from torch import nn
     >>> model = nn.Linear(2, 2)
     >>> _ = model.weight.data.copy_(torch.tensor([[3.0, 0.0], [0.0, 1.0]]))
     >>> round(Spectral(0.5).objective(torch.tensor(1.0), model, 1.0).item(), 4)
@@ -30,17 +32,12 @@ class Spectral(Regularizer):
     """
 
     name = "spectral"
-    mechanism = "smoother function"
-    strength: float
-    _strength: Tensor
 
     def __init__(self, strength: float = 1e-3):
-        super().__init__()
-        hold(self, "strength", strength)
+        super().__init__(strength)
 
-    def objective(self, loss: Tensor, model: nn.Module, share: Tensor | float) -> Tensor:
-        squares = (largest(w.flatten(1)).square() for w in weights_of(model))
-        return loss + share * self._strength.to(loss.dtype) * sum(squares, start=torch.zeros_like(loss))  # eq. 1
+    def sizes(self, weights: list[Tensor]) -> Iterable[Tensor]:
+        return (largest(w.flatten(1)).square() for w in weights)  # eq. 1
 
 
 def largest(matrix: Tensor) -> Tensor:
