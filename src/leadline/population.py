@@ -54,7 +54,7 @@ OWN = ("seed", "lr", "weight_decay", "momentum", "init", "init_scale", "regulari
 #: what a member may have besides settings
 MORE = ("data", "model", "label_noise")
 #: seconds of a run that are worth measuring a second thread, a trace, and the compiler's time
-_LONG_SECONDS, _TRACE_SECONDS, _COMPILE_SECONDS = 1.0, 3.0, 20.0
+_LONG_SECONDS, _COMPILE_SECONDS = 1.0, 20.0
 
 
 def members(**lists: Any) -> list[dict[str, Any]]:
@@ -354,10 +354,10 @@ def _fit_together(group: list[_Part], progress: str | bool, listeners: Sequence[
     shown = progress_listener(progress, first.likelihood.headline)
     heard = [listener for listener in (shown, *listeners) if listener is not None]
     with Computing(members[0].settings, device):
-        together = Together(members, device, "direct", heard)
-        threads, how = _way(together, device, first.settings)
-        if how != "direct":
-            together = Together(members, device, how, heard)
+        together = Together(members, device, False, heard)
+        threads, compiled = _way(together, device, first.settings)
+        if compiled:
+            together = Together(members, device, True, heard)
         if device.type == "cpu":
             torch.set_num_threads(threads)
         for member in members:
@@ -370,7 +370,7 @@ def _fit_together(group: list[_Part], progress: str | bool, listeners: Sequence[
             part.model,
             part.likelihood,
             part.data,
-            member.settings.with_(threads=threads, compile="on" if how == "compiled" else "off"),
+            member.settings.with_(threads=threads, compile="on" if compiled else "off"),
             part.data.inputs,
             part.data.target,
             tuple(part.data.train.x.shape[1:]),
@@ -384,22 +384,18 @@ def _fit_together(group: list[_Part], progress: str | bool, listeners: Sequence[
         )
 
 
-def _way(together: Together, device: torch.device, settings: Settings) -> tuple[int, str]:
-    """Threads, and how steps are run: measured, unless they are settled."""
+def _way(together: Together, device: torch.device, settings: Settings) -> tuple[int, bool]:
+    """Threads, and whether steps are compiled: measured, unless they are settled."""
     steps = settings.epochs * together.plan.steps
     able = compiler_missing(device) is None and settings.compile != "off"
     if device.type != "cpu":
-        compiled = able and (settings.compile == "on" or steps >= 1000)
-        return torch.get_num_threads(), "compiled" if compiled else "direct"
+        return torch.get_num_threads(), able and (settings.compile == "on" or steps >= 1000)
     first = settings.threads or 1
     took = {first: together.seconds(first)}
     if settings.threads is None and cores() > 1 and steps * took[1] > _LONG_SECONDS:
         took[cores()] = together.seconds(cores())
     threads = min(took, key=lambda count: took[count])
-    total = steps * took[threads]
-    if able and (settings.compile == "on" or total > _COMPILE_SECONDS):
-        return threads, "compiled"
-    return threads, "traced" if total > _TRACE_SECONDS else "direct"
+    return threads, able and (settings.compile == "on" or steps * took[threads] > _COMPILE_SECONDS)
 
 
 def _t95(freedom: int) -> float:

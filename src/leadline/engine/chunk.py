@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import torch
@@ -22,9 +22,10 @@ from leadline.engine.loop import DIVERGED, settled
 from leadline.engine.member import named
 from leadline.engine.plan import Plan, PlannedEpoch
 from leadline.engine.scoring import Score
-from leadline.engine.step import Recorded, Tensors, as_traced, several, through_inductor
+from leadline.engine.step import Recorded, Tensors, several, through_inductor
 from leadline.optim.gradient import Gradient
 from leadline.optim.inline import Inline
+from leadline.optim.tape import Repeated, replayable
 
 _STEPS = 40  # of a recorded CUDA graph
 _LINE = 4  # numbers
@@ -38,9 +39,9 @@ class Chunk:
         size: how many places there are; those beyond `members` are filled with copies of the first.
     """
 
-    def __init__(self, first: int, size: int, plan: Plan, how: str):
+    def __init__(self, first: int, size: int, plan: Plan, compiled: bool):
         self.members = list(plan.members[first : first + size])
-        self.size, self.plan, self.how = size, plan, how
+        self.size, self.plan, self.compiled = size, plan, compiled
         template = self.members[0].rule
         inline = Inline(template.optimizer)
         decays = any(member.rule.optimizer.param_groups[0]["weight_decay"] for member in plan.members)
@@ -104,18 +105,10 @@ class Chunk:
 
     def _prepare(self, inputs: dict[str, Tensor]) -> Callable[..., Tensor]:
         held = (*self.held, *self.shared.values())
-        step = lambda *flat: self._all(list(inputs), flat)  # noqa: E731
         count = len(next(iter(inputs.values())))
-        one = tuple(column[0].to(self.plan.device) for column in inputs.values())
         full = inputs["index"].shape[2] == self.members[0].train.batch and "valid" not in inputs
         with torch.no_grad():
-            key = tuple((t.shape, t.dtype) for t in (*held, *one))
-            run: Callable[..., Tensor] = step
-            if self.how != "direct":
-                if key not in self.plan.graphs:
-                    make = through_inductor if self.how == "compiled" and full else as_traced
-                    self.plan.graphs[key] = make(step, (*held, *one))
-                run = self.plan.graphs[key]
+            run = self._one(list(inputs), (*held, *(c[0].to(self.plan.device) for c in inputs.values())), full)
             if self.plan.device.type == "cuda":
                 whole = tuple(column.to(self.plan.device) for column in inputs.values())
                 return Recorded(lambda *flat: several(run, len(held), flat), held, whole)
@@ -125,6 +118,22 @@ class Chunk:
                 return torch.stack([run(*held, *(c[k] for c in columns)) for k in range(count)])
 
         return calls
+
+    def _one(self, names: list[str], flat: Tensors, full: bool) -> Callable[..., Tensor]:
+        """One step of flat tensors, compiled or from a tape where it can be. Chunks of one shape share it."""
+        step = lambda *flat: self._all(names, flat)  # noqa: E731
+        key = (tuple(names), tuple((t.shape, t.dtype) for t in flat))
+        if key in self.plan.one:
+            return self.plan.one[key]
+        if self.compiled and full:
+            run = through_inductor(step, flat)
+        elif self.plan.device.type == "cpu" and replayable([self.rule.objective]):
+            repeated = Repeated(lambda *flat: (step(*flat),))
+            run = lambda *flat: cast(Tensor, repeated(*flat)[0])  # noqa: E731
+        else:
+            run = step
+        self.plan.one[key] = run
+        return run
 
     def _all(self, names: list[str], flat: Tensors) -> Tensor:
         """Eq. 1 for flat tensors: what is held, the rows of all members, and the inputs of this step."""

@@ -49,8 +49,8 @@ class Plan:
         self.full = int((self.sizes == batch).all(1).sum())
         self.starts = np.concatenate([np.zeros((1, len(feeds)), int), self.sizes.cumsum(0)[:-1]])
         self.numbers_of, self.orders = _Numbers(members), _Orders(members, device)
-        #: what was traced or compiled; chunks of one shape share it
-        self.graphs: dict[Any, Callable[..., Tensor]] = {}
+        #: one step of a chunk, as it is run; chunks of one shape share it
+        self.one: dict[Any, Callable[..., Tensor]] = {}
 
     def epoch(self, epoch: int) -> PlannedEpoch:
         """Rows, noise and numbers of every step of an epoch."""

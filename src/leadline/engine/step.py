@@ -90,16 +90,6 @@ def traced(function: Callable[..., Tensor], inputs: Tensors) -> torch.fx.GraphMo
     return trace(*inputs)
 
 
-class as_traced:  # noqa: N801 - read as a verb
-    """The trace of `function`, its operations one by one."""
-
-    def __init__(self, function: Callable[..., Tensor], inputs: Tensors):
-        self.graph = traced(function, inputs)
-
-    def __call__(self, *flat: Tensor) -> Tensor:
-        return self.graph(*flat)[0]
-
-
 def through_inductor(function: Callable[..., Tensor], inputs: Tensors) -> Callable[..., Tensor]:
     """The trace of `function`, compiled."""
     from torch import _inductor as inductor

@@ -40,7 +40,7 @@ class Dropout(nn.Module):
         keys = noise.current.keys
         if keys is None:
             return F.dropout(h, self.p_drop)
-        kept = noise.kept(keys, tuple(h.shape[1:]), self.p_drop, self.site)
+        kept = noise.kept(keys, tuple(h.shape[1:]), self.p_drop, self.site, h.dtype)
         return h * kept * (1 / (1 - self.p_drop))  # eq. 1
 
     def extra_repr(self) -> str:

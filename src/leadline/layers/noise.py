@@ -72,15 +72,19 @@ def uniform(keys: Tensor, shape: tuple[int, ...], site: int) -> Tensor:
     return (_shift_right(z, 40).float() * 2.0**-24).view(len(keys), *shape)
 
 
-def kept(keys: Tensor, shape: tuple[int, ...], p_drop: float, site: int) -> Tensor:
-    """A mask (B, *shape) that is True with probability 1 - p_drop, rounded to a multiple of 2^-16.
+def kept(keys: Tensor, shape: tuple[int, ...], p_drop: float, site: int, dtype: torch.dtype = torch.float32) -> Tensor:
+    """A mask (B, *shape) that is 1 with probability 1 - p_drop, rounded to a multiple of 2^-16, and 0 otherwise.
 
-    Each hash of (1) yields four values of 16 bits: a quarter of the arithmetic of `uniform`.
+        v >= t  <=>  clamp(v - t + 1, 0, 1) = 1        for whole numbers
+
+    Each hash of (1) yields four values of 16 bits: a quarter of the arithmetic of `uniform`. The mask is made of
+    numbers, since truth values are read and written one by one: eight times slower on a CPU.
     """
     count = _count(shape)
     position = torch.arange(-(-count // 4), device=keys.device)
     values = mix(mix(keys ^ (site * _C % 2**63))[:, None] + position).view(torch.int16)
-    return (values[:, :count] >= round(p_drop * 2**16) - 2**15).view(len(keys), *shape)
+    beyond = values[:, :count].float() + (2**15 + 1 - round(p_drop * 2**16))
+    return beyond.clamp(0, 1).to(dtype).view(len(keys), *shape)
 
 
 def normal(keys: Tensor, shape: tuple[int, ...], site: int, dtype: torch.dtype = torch.float32) -> Tensor:

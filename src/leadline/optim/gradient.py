@@ -24,8 +24,11 @@ from leadline.optim.objective import Objective
 from leadline.optim.optimizers import optimizer as optimizer_by_name
 from leadline.optim.rule import Rule
 from leadline.optim.schedules import schedule as schedule_by_name
+from leadline.optim.tape import Repeated, replayable
 from leadline.regularize.regularizer import Regularizer
 from leadline.settings import Settings
+
+_MANY = 20  # steps of a run from which on a tape pays
 
 
 class Gradient(Rule):
@@ -76,6 +79,9 @@ class Gradient(Rule):
             self._factor = None if self._scheduler is not None else cast(Callable[[int], float], self._schedule)
         self._closure = isinstance(self.optimizer, torch.optim.LBFGS) or getattr(self.optimizer, "needs_closure", False)
         self._apply = Direct(self.optimizer).step if Direct.fits(self.optimizer) else self.optimizer.step
+        self._gradients: Repeated | None = None
+        if total_steps >= _MANY and self.settings.accumulate == 1 and self.parameters and replayable([self.objective]):
+            self._gradients = Repeated(self._loss_and_gradients)
 
     @property
     def custom_schedule(self) -> bool:
@@ -95,12 +101,14 @@ class Gradient(Rule):
 
     def backward(self, batch: Batch) -> Tensor:
         """Set the gradients of eq. 1, clipped; the batch's mean loss."""
-        for p in self.parameters:
-            p.grad = None
-        if self.settings.accumulate == 1:
+        if self._gradients is not None:
+            loss = self._replayed(batch)
+        elif self.settings.accumulate == 1:
+            self._forget()
             loss = self.loss(batch)
             loss.backward()
         else:
+            self._forget()
             loss = torch.zeros((), device=batch.y.device)
             whole = len(batch) if batch.weight is None else batch.weight.sum()
             for part in batch.parts(self.settings.accumulate):
@@ -110,6 +118,21 @@ class Gradient(Rule):
         if self.settings.clip is not None:
             nn.utils.clip_grad_norm_(self.parameters, self.settings.clip)
         return loss
+
+    def _forget(self) -> None:
+        for p in self.parameters:
+            p.grad = None
+
+    def _replayed(self, batch: Batch) -> Tensor:
+        """The gradients of eq. 1, unclipped, from a tape as soon as there is one."""
+        loss, *gradients = self._gradients(*batch.columns())  # type: ignore[misc]
+        for p, gradient in zip(self.parameters, gradients, strict=True):
+            p.grad = gradient
+        return cast(Tensor, loss)
+
+    def _loss_and_gradients(self, *columns: Tensor | None) -> tuple[Tensor | None, ...]:
+        loss = self.loss(Batch(*columns))  # type: ignore[arg-type]
+        return loss.detach(), *torch.autograd.grad(loss, self.parameters, allow_unused=True)
 
     def loss(self, batch: Batch, whole: Tensor | float | None = None) -> Tensor:
         """The batch's part of eq. 1, where `whole` is the weight of the batch that it is part of."""
