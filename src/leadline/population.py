@@ -27,6 +27,7 @@ from leadline import doctor
 from leadline.config import Configured
 from leadline.data.account import counted
 from leadline.data.data import Data
+from leadline.engine import workers
 from leadline.engine.compiled import compiler_missing
 from leadline.engine.computing import Computing
 from leadline.engine.device import cores, pick_device, pick_precision
@@ -90,7 +91,8 @@ def fit_many(
         likelihood: as for `fit`.
         regularize: of all members that do not name their own.
         progress: as for `fit`; with the deviation over members.
-        settings: of all members that do not name their own.
+        settings: of all members that do not name their own; on a CPU `threads` is the most processes that members are
+            dealt to, and by default there is one a core where the run is long enough.
 
     >>> import leadline as ll
     >>> net, data = ll.models.MLP(2, (8,), 1), ll.data.moons(num=90)
@@ -355,15 +357,18 @@ def _fit_together(group: list[_Part], progress: str | bool, listeners: Sequence[
     heard = [listener for listener in (shown, *listeners) if listener is not None]
     with Computing(members[0].settings, device):
         together = Together(members, device, False, heard)
-        threads, compiled = _way(together, device, first.settings)
-        if compiled:
+        count, threads, compiled = _way(together, device, first.settings)
+        if compiled and count == 1:
             together = Together(members, device, True, heard)
         if device.type == "cpu":
             torch.set_num_threads(threads)
         for member in members:
             member.model.train()
         with Interrupts(together):  # one Ctrl-C ends all members after this epoch, and they are still runs
-            together.fit()
+            if count > 1:
+                workers.Workers(together, count, compiled).fit()
+            else:
+                together.fit()
     seconds = (time.monotonic() - start) / len(group)
     for part, member in zip(group, members, strict=True):
         part.run = Run(
@@ -384,18 +389,25 @@ def _fit_together(group: list[_Part], progress: str | bool, listeners: Sequence[
         )
 
 
-def _way(together: Together, device: torch.device, settings: Settings) -> tuple[int, bool]:
-    """Threads, and whether steps are compiled: measured, unless they are settled."""
+def _way(together: Together, device: torch.device, settings: Settings) -> tuple[int, int, bool]:
+    """Processes, threads of each, and whether steps are compiled: measured, unless they are settled."""
     steps = settings.epochs * together.plan.steps
     able = compiler_missing(device) is None and settings.compile != "off"
     if device.type != "cpu":
-        return torch.get_num_threads(), able and (settings.compile == "on" or steps >= 1000)
+        return 1, torch.get_num_threads(), able and (settings.compile == "on" or steps >= 1000)
+    most = workers.most_workers(len(together.members), settings.threads)
     first = settings.threads or 1
     took = {first: together.seconds(first)}
-    if settings.threads is None and cores() > 1 and steps * took[1] > _LONG_SECONDS:
+    # with a worker on each core, a second thread has nothing to run on
+    if settings.threads is None and cores() > most and steps * took[1] > _LONG_SECONDS:
         took[cores()] = together.seconds(cores())
     threads = min(took, key=lambda count: took[count])
-    return threads, able and (settings.compile == "on" or steps * took[threads] > _COMPILE_SECONDS)
+    seconds, count = steps * took[threads], 1
+    if most > 1:
+        alone = steps * (took[1] if 1 in took else together.seconds(1))
+        if alone > workers.WORTH_SECONDS and alone / most < seconds:
+            seconds, count, threads = alone / most, most, 1
+    return count, threads, able and (settings.compile == "on" or seconds > _COMPILE_SECONDS)
 
 
 def _t95(freedom: int) -> float:

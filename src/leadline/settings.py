@@ -65,7 +65,7 @@ class Settings:
     device: str = "auto"
     """cpu, cuda, mps, or auto"""
     threads: int | None = None
-    """CPU threads, at least 1; None measures which count is faster"""
+    """CPU threads, at least 1, or processes of a population; None measures which count is faster"""
     compile: str = "auto"
     """on, off, or auto: compile when the time saved in this run exceeds the time of compiling"""
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import math
 import os
 import time
 from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
 
 import torch
 from torch import nn
@@ -13,6 +16,7 @@ from leadline.errors import UserError
 
 #: operations a step below which one thread is taken without measuring: waking a second costs more than it brings
 _SMALL_STEP = 1e8
+_LIMITS = Path("/sys/fs/cgroup")
 
 
 def pick_device(name: str) -> torch.device:
@@ -68,8 +72,19 @@ def pick_threads(wanted: int | None, device: torch.device, model: nn.Module, bat
 
 
 def cores() -> int:
-    """Cores that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    """Cores that this process may use; a container may have less time than the cores that it sees."""
+    seen = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return min(seen, max(1, _share()))
+
+
+def _share() -> int:
+    """Cores whose time a container is given, by either version of cgroups; very many where nothing is said."""
+    for names in (["cpu.max"], ["cpu/cpu.cfs_quota_us", "cpu/cpu.cfs_period_us"]):
+        with suppress(OSError, ValueError):
+            quota, period = " ".join((_LIMITS / name).read_text() for name in names).split()
+            if int(quota) > 0:  # the word max, or -1, is no limit
+                return math.ceil(int(quota) / int(period))
+    return 2**31
 
 
 def _seconds(work: Callable) -> float:

@@ -31,6 +31,8 @@ class Together:
     """Args:
     members: of one architecture, likelihood, optimizer, batch and number of epochs.
     compiled: take ten seconds and more to halve what a step takes.
+    plan: of these members, where there is one already.
+    most: members for which a chunk's size is chosen; as many as there are, unless it must suit others too.
     """
 
     def __init__(
@@ -39,21 +41,23 @@ class Together:
         device: torch.device,
         compiled: bool = False,
         listeners: Sequence[Listener] = (),
+        plan: Plan | None = None,
+        most: int | None = None,
     ):
         self.members, self.device, self.listeners = list(members), device, listeners
         self.settings = members[0].settings
-        self.plan = Plan(self.members, device)
-        size = len(members) if device.type != "cpu" else _members_together(members[0])
-        count = -(-len(members) // size)
-        size = -(-len(members) // count)
+        self.plan = plan or Plan(self.members, device)
+        most = most or len(members)
+        size = most if device.type != "cpu" else _members_together(members[0])
+        count = -(-most // size)
+        size = -(-most // count)
         self.chunks = [Chunk(at, size, self.plan, compiled) for at in range(0, len(members), size)]
         self.done, self.stop_asked = 0, False
         self.closing: deque[tuple[Chunk, Arriving, int, np.ndarray, bool]] = deque()
 
     def fit(self) -> None:
         """Train all members to their ends, and put the weights of each one's best epoch into its model."""
-        total = sum(member.train.steps for member in self.members)
-        self._say(RunStarted(self.settings.epochs, total))
+        self.began()
         for epoch in range(self.settings.epochs):
             self.epoch(epoch)
             if self.stop_asked or all(member.ended for member in self.members):
@@ -62,8 +66,7 @@ class Together:
             self._close()
         for chunk in self.chunks:
             chunk.finish()
-        reason = "finished" if all(member.ended for member in self.members) else "interrupted"
-        self._say(RunEnded(max(len(member.history) for member in self.members), self.done, reason))
+        self.over()
 
     def seconds(self, threads: int) -> float:
         """What a step of all members takes on so many CPU threads; the members stay as they are."""
@@ -104,11 +107,18 @@ class Together:
         chunk, losses, epoch, numbers, validating = self.closing.popleft()
         chunk.close(losses.read(), epoch, numbers, validating)
         self.done += sum(member.train.steps for member in chunk.members)
-        self._say(StepsDone(epoch, self.done, losses.read().flatten()))
+        self.say(StepsDone(epoch, self.done, losses.read().flatten()))
         if chunk is self.chunks[-1]:
-            self._announce(epoch + 1)
+            self.announce(epoch + 1)
 
-    def _announce(self, epoch: int) -> None:
+    # ── what listeners hear ──
+
+    def began(self) -> None:
+        total = sum(member.train.steps for member in self.members)
+        self.say(RunStarted(self.settings.epochs, total))
+
+    def announce(self, epoch: int) -> None:
+        """Mean and spread over the members of what an epoch brought."""
         alive = [member for member in self.members if len(member.history) >= epoch]
         latest = [member.history[epoch - 1] for member in alive] or [member.history[-1] for member in self.members]
         metrics: dict[str, dict[str, float]] = {"train": {}, "spread": {}}
@@ -119,9 +129,13 @@ class Together:
             for name, values in _columns([record["val"] for record in latest]).items():
                 metrics["val"][name], metrics["spread"][name] = _mean(values)
         rate = sum(record["lr"] for record in latest) / len(latest)
-        self._say(EpochDone(epoch, self.done, rate, metrics, False, torch.zeros(0)))
+        self.say(EpochDone(epoch, self.done, rate, metrics, False, torch.zeros(0)))
 
-    def _say(self, event: Any) -> None:
+    def over(self) -> None:
+        reason = "finished" if all(member.ended for member in self.members) else "interrupted"
+        self.say(RunEnded(max(len(member.history) for member in self.members), self.done, reason))
+
+    def say(self, event: Any) -> None:
         for listener in self.listeners:
             listener(event)
 
