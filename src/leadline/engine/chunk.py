@@ -7,7 +7,6 @@ Members do not touch one another, so the gradient of the sum of their losses is 
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
@@ -18,6 +17,8 @@ from torch import Tensor
 from torch.func import functional_call, vmap
 
 from leadline.data.data import Batch
+from leadline.engine.batched import linear_by_members
+from leadline.engine.fused import Moves, fused, obstacle
 from leadline.engine.loop import DIVERGED, settled
 from leadline.engine.member import named
 from leadline.engine.plan import Plan, PlannedEpoch
@@ -44,16 +45,14 @@ class Chunk:
         self.size, self.plan, self.compiled = size, plan, compiled
         template = self.members[0].rule
         inline = Inline(template.optimizer)
-        decays = any(member.rule.optimizer.param_groups[0]["weight_decay"] for member in plan.members)
-        self.rule, self.update, self.names = template, inline.update(decays), Names.of(template, inline)
+        self.decays = any(member.rule.optimizer.param_groups[0]["weight_decay"] for member in plan.members)
+        self.rule, self.update, self.names = template, inline.update(self.decays), Names.of(template, inline)
         places = [*self.members, *[self.members[0]] * (size - len(self.members))]
         tensors = [named(member.rule.objective) for member in places]
         stack = lambda names: [torch.stack([own[name].detach() for own in tensors]) for name in names]  # noqa: E731
         parameters, buffers, fixed = (stack(part) for part in (self.names.moved, self.names.buffers, self.names.fixed))
         self.layout = Layout.of([p.shape[1:] for p in parameters])
-        moved = self.layout.joined(
-            parameters
-        )  # one tensor: an update is a few operations, however many layers there are
+        moved = self.layout.joined(parameters)  # so that an update is a few operations, however many layers there are
         slots = [torch.zeros_like(moved) for _ in range(self.names.slots)]
         self.held: Tensors = (moved, *slots, *buffers, *fixed)
         self.kept: Tensors = (moved, *buffers)  # what makes a member what it is
@@ -104,36 +103,63 @@ class Chunk:
         return self.calls[key](*inputs.values())
 
     def _prepare(self, inputs: dict[str, Tensor]) -> Callable[..., Tensor]:
+        names, device = list(inputs), self.plan.device
         held = (*self.held, *self.shared.values())
-        count = len(next(iter(inputs.values())))
         full = inputs["index"].shape[2] == self.members[0].train.batch and "valid" not in inputs
+        compiled = self.compiled and full
+        if self.compiled and device.type == "cuda" and self._obstacle(inputs) is None:
+            return self._in_one_kernel(inputs)
+        one: Callable[..., Tensor] = lambda *flat: self._all(names, flat)  # noqa: E731
         with torch.no_grad():
-            run = self._one(list(inputs), (*held, *(c[0].to(self.plan.device) for c in inputs.values())), full)
-            if self.plan.device.type == "cuda":
-                whole = tuple(column.to(self.plan.device) for column in inputs.values())
-                return Recorded(lambda *flat: several(run, len(held), flat), held, whole)
+            if compiled:
+                one = self._compiled(one, (*held, *(column[0].to(device) for column in inputs.values())))
+            if device.type == "cuda":
+                whole = tuple(column.to(device) for column in inputs.values())
+                return Recorded(lambda *flat: several(one, len(held), flat), held, whole)
+        run = lambda *columns: one(*held, *columns)  # noqa: E731
+        if not compiled and replayable([self.rule.objective]):
+            repeated = Repeated(lambda *columns: (one(*held, *columns),), steady=True)
+            run = lambda *columns: cast(Tensor, repeated(*columns)[0])  # noqa: E731
 
         def calls(*columns: Tensor) -> Tensor:
             with torch.no_grad():
-                return torch.stack([run(*held, *(c[k] for c in columns)) for k in range(count)])
+                return torch.stack([run(*row) for row in zip(*columns, strict=True)])
 
         return calls
 
-    def _one(self, names: list[str], flat: Tensors, full: bool) -> Callable[..., Tensor]:
-        """One step of flat tensors, compiled or from a tape where it can be. Chunks of one shape share it."""
-        step = lambda *flat: self._all(names, flat)  # noqa: E731
-        key = (tuple(names), tuple((t.shape, t.dtype) for t in flat))
-        if key in self.plan.one:
-            return self.plan.one[key]
-        if self.compiled and full:
-            run = through_inductor(step, flat)
-        elif self.plan.device.type == "cpu" and replayable([self.rule.objective]):
-            repeated = Repeated(lambda *flat: (step(*flat),))
-            run = lambda *flat: cast(Tensor, repeated(*flat)[0])  # noqa: E731
-        else:
-            run = step
-        self.plan.one[key] = run
-        return run
+    def _compiled(self, step: Callable[..., Tensor], flat: Tensors) -> Callable[..., Tensor]:
+        """A step of flat tensors through the compiler. Chunks of one shape share it."""
+        key = tuple((t.shape, t.dtype) for t in flat)
+        if key not in self.plan.compiled:
+            self.plan.compiled[key] = through_inductor(step, flat)
+        return self.plan.compiled[key]
+
+    def _obstacle(self, inputs: dict[str, Tensor]) -> str | None:
+        """Why the steps cannot be one kernel, or None."""
+        if "valid" in inputs or "rows_weight" in self.shared or self.names.buffers or self.names.fixed:
+            return "rows that do not count, weights of rows, or buffers"
+        chain = getattr(self.rule.objective.model, "chain", lambda: None)()
+        objective, clip = self.rule.objective, self.rule.settings.clip
+        return obstacle(chain, objective.likelihood, self.held[0].dtype, clip, objective.plain)
+
+    def _in_one_kernel(self, inputs: dict[str, Tensor]) -> Callable[..., Tensor]:
+        group, objective = self.rule.optimizer.param_groups[0], self.rule.objective
+        run = fused(
+            objective.model.chain(),  # type: ignore[operator]
+            dict(zip(self.names.moved, self.layout.starts, strict=True)),
+            objective.likelihood,
+            Moves.of(group, self.decays),
+            inputs["index"].shape[2],
+        )
+        moved, *slots = self.held
+
+        def calls(*columns: Tensor) -> Tensor:
+            own = dict(zip(inputs, columns, strict=True))
+            return run(
+                moved, slots, tuple(self.shared.values()), own["index"], own.get("keys", own["index"]), own["numbers"]
+            )
+
+        return calls
 
     def _all(self, names: list[str], flat: Tensors) -> Tensor:
         """Eq. 1 for flat tensors: what is held, the rows of all members, and the inputs of this step."""
@@ -172,7 +198,8 @@ class Chunk:
 
         with torch.enable_grad():
             leaves = [p.detach().requires_grad_() for p in self.layout.views(moved)]
-            losses, fresh = vmap(loss, randomness="different")(leaves, buffers, fixed, *batch.values())
+            with linear_by_members():
+                losses, fresh = vmap(loss, randomness="different")(leaves, buffers, fixed, *batch.values())
             gradients = torch.autograd.grad(losses.sum(), leaves)
         with torch.no_grad():
             gradient = self.layout.joined(gradients)
@@ -194,31 +221,34 @@ class Chunk:
         if plan.weight is not None:
             for m, member in enumerate(self.members):
                 shares[: member.train.steps, m] = member.train.shares(epoch).numpy()
-        means = np.where(sizes > 0, values * shares, 0.0).sum(0).tolist()
+        means = np.where(sizes > 0, values * shares, 0.0).sum(0)
+        if epoch == 0:
+            for member, begin in zip(self.members, values[0].tolist(), strict=True):
+                member.first_loss = begin
+        firsts = np.array([member.first_loss for member in self.members])
+        sound = means <= DIVERGED * (np.abs(firsts) + 1)  # what is not a number is not
         steps = (sizes > 0).sum(0)
-        rates = numbers[steps - 1, np.arange(own.start, own.stop), 0].tolist()
-        begins = values[0].tolist()
+        rates = numbers[steps - 1, np.arange(own.start, own.stop), 0]
         metrics = self.score() if validating else None
-        improved = []
-        for m, (member, mean) in enumerate(zip(self.members, means, strict=True)):
+        last, improved = epoch + 1 == self.rule.settings.epochs, []
+        columns = (column.tolist() for column in (steps * (epoch + 1), rates, means, sound))
+        for m, (member, step, rate, mean, fine) in enumerate(zip(self.members, *columns, strict=True)):
             if member.ended:
                 continue
-            record: dict[str, Any] = {"epoch": epoch + 1, "step": (epoch + 1) * int(steps[m]), "lr": rates[m]}
-            record["train"] = {"loss": mean}
+            record: dict[str, Any] = {"epoch": epoch + 1, "step": step, "lr": rate, "train": {"loss": mean}}
+            member.history.append(record)
             if metrics is not None:
                 record["val"] = metrics[m]
-            member.history.append(record)
-            member.first_loss = begins[m] if member.first_loss is None else member.first_loss
-            if not math.isfinite(mean) or mean > DIVERGED * (abs(member.first_loss) + 1):
+            if not fine:
                 member.ended = "diverged"
-                continue
-            if metrics is not None and member.judge(metrics[m]):
-                improved.append(m)
-            patience = member.settings.patience
-            if patience is not None and member.stale >= patience:
-                member.ended = "stopped early"
-            elif epoch + 1 == member.settings.epochs:
-                member.ended = "finished"
+            elif metrics is not None:
+                if member.judge(metrics[m]):
+                    improved.append(m)
+                patience = member.settings.patience
+                if patience is not None and member.stale >= patience:
+                    member.ended = "stopped early"
+            if last:
+                member.ended = member.ended or "finished"
         if improved:
             index = torch.tensor(improved, device=plan.device)
             for best, tensor in zip(self.best, self.kept, strict=True):

@@ -7,7 +7,6 @@ not have count for nothing, and a member that has no batch left this epoch stand
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -18,7 +17,8 @@ from leadline.engine.member import Member
 from leadline.layers import noise
 from leadline.optim.inline import step_numbers
 
-_THREADS, AHEAD = 4, 2  # threads that draw orders for a GPU, and for how many epochs there is room
+_EPOCHS, _ORDERS, _ORDER_BYTES = 8, 8192, 2**29  # drawn at once by a GPU: this is what it has room for
+_SAMPLE = 1000  # rows: enough to tell one way of drawing from another
 
 
 class Plan:
@@ -49,8 +49,8 @@ class Plan:
         self.full = int((self.sizes == batch).all(1).sum())
         self.starts = np.concatenate([np.zeros((1, len(feeds)), int), self.sizes.cumsum(0)[:-1]])
         self.numbers_of, self.orders = _Numbers(members), _Orders(members, device)
-        #: one step of a chunk, as it is run; chunks of one shape share it
-        self.one: dict[Any, Callable[..., Tensor]] = {}
+        #: steps; chunks of one shape share them
+        self.compiled: dict[Any, Callable[..., Tensor]] = {}
 
     def epoch(self, epoch: int) -> PlannedEpoch:
         """Rows, noise and numbers of every step of an epoch."""
@@ -67,10 +67,7 @@ class PlannedEpoch:
 
     def __init__(self, plan: Plan, orders: Tensor, salts: np.ndarray, numbers: np.ndarray):
         self.plan, self.salts, self.numbers = plan, salts, numbers
-        self.orders = orders.to(plan.device, non_blocking=True)
-        self.read = torch.cuda.Event() if plan.device.type == "cuda" else None
-        if self.read is not None:
-            self.read.record()
+        self.orders = orders.to(plan.device)
 
     def inputs(self, own: slice, fill: Callable[[Tensor], Tensor], steps: range) -> dict[str, Tensor]:
         """What the steps read, each (steps, members, …).
@@ -113,50 +110,54 @@ class PlannedEpoch:
 class _Orders:
     """The order in which each member takes its rows, (M, rows): the very order of a single run.
 
-    Drawing them is the host's work. For a GPU a few threads draw those of the next epoch while this one runs, by turns
-    into two places that the device reads from.
+    A host draws them one by one; a GPU draws those of several epochs at once.
     """
 
     def __init__(self, members: Sequence[Member], device: torch.device):
-        self.members, self.cuda = members, device.type == "cuda"
-        rows, ahead = max(len(member.train) for member in members), AHEAD if self.cuda else 1
-        self.rooms = [torch.zeros(len(members), rows, dtype=torch.int64, pin_memory=self.cuda) for _ in range(ahead)]
+        self.members, self.device, self.block = members, device, -1
+        self.counts = torch.tensor([len(member.train) for member in members])
+        rows = int(self.counts.max())
         self.settled = all(member.train.steps == 1 and not member.train.replacement for member in members)
+        self.on_device = not self.settled and self._drawn_alike()
+        at_once = min(_EPOCHS, _ORDERS // len(members), _ORDER_BYTES // (8 * rows * len(members)))
+        self.epochs = max(1, at_once) if self.on_device else 1
+        kept = device if self.on_device else torch.device("cpu")
+        self.room = torch.zeros(self.epochs, len(members), rows, dtype=torch.int64, device=kept)
         if self.settled:  # one batch holds all rows: their order is rounding
-            for row, member in zip(self.rooms[0], members, strict=True):
-                row[: len(member.train)] = torch.arange(len(member.train))
-        self.places = [
-            [row[: len(member.train)] for row, member in zip(room, members, strict=True)] for room in self.rooms
-        ]
-        self.pool = ThreadPoolExecutor(_THREADS) if self.cuda and not self.settled else None
-        self.coming: dict[int, list[Future[None]]] = {}
+            every = torch.arange(rows).expand(len(members), rows)
+            self.room[0] = torch.where(every < self.counts[:, None], every, 0)
 
     def __call__(self, epoch: int) -> Tensor:
-        room = self.rooms[0 if self.settled else epoch % len(self.rooms)]
-        if self.pool is None:
-            if not self.settled:
-                self._draw(epoch, range(len(self.members)))
-            return room
-        self._begin(epoch)
-        for part in self.coming.pop(epoch):
-            part.result()
-        return room
+        if self.settled:
+            return self.room[0]
+        if epoch // self.epochs != self.block:
+            self.block = epoch // self.epochs
+            self._draw(range(self.block * self.epochs, (self.block + 1) * self.epochs))
+        return self.room[epoch % self.epochs]
 
-    def ahead(self, epoch: int) -> None:
-        """Begin to draw the order of a later epoch; the device must have read the one that lies in its place."""
-        if self.pool is not None:
-            self._begin(epoch)
+    def _draw(self, epochs: range) -> None:
+        if self.on_device:
+            from leadline.engine.shuffled import orders
 
-    def _begin(self, epoch: int) -> None:
-        if epoch not in self.coming:
-            count = len(self.members)
-            parts = [range(k * count // _THREADS, (k + 1) * count // _THREADS) for k in range(_THREADS)]
-            self.coming[epoch] = [self.pool.submit(self._draw, epoch, part) for part in parts]  # type: ignore[union-attr]
+            seeds = torch.from_numpy(np.concatenate([_salts(self.members, epoch) for epoch in epochs]))
+            orders(seeds.to(self.device), self.counts.to(self.device), self.room.flatten(0, 1))
+            return
+        generator = torch.Generator()
+        for room, epoch in zip(self.room, epochs, strict=True):
+            for row, member, seed in zip(room, self.members, _salts(self.members, epoch).tolist(), strict=True):
+                member.train.write_order(row, generator.manual_seed(seed))
 
-    def _draw(self, epoch: int, part: range) -> None:
-        generator, places = torch.Generator(), self.places[epoch % len(self.rooms)]
-        for m, seed in zip(part, _salts(self.members[part.start : part.stop], epoch).tolist(), strict=True):
-            self.members[m].train.write_order(places[m], generator.manual_seed(seed))
+    def _drawn_alike(self) -> bool:
+        """Whether the GPU draws what torch draws here."""
+        if self.device.type != "cuda" or any(member.train.replacement for member in self.members):
+            return False
+        try:
+            from leadline.engine.shuffled import orders
+        except ImportError:
+            return False
+        room = torch.zeros(1, _SAMPLE, dtype=torch.int64, device=self.device)
+        orders(torch.tensor([1], device=self.device), torch.tensor([_SAMPLE], device=self.device), room)
+        return torch.equal(room[0].cpu(), torch.randperm(_SAMPLE, generator=torch.Generator().manual_seed(1)))
 
 
 def _salts(members: Sequence[Member], epoch: int) -> np.ndarray:

@@ -22,7 +22,7 @@ from leadline.engine.chunk import Chunk
 from leadline.engine.events import EpochDone, Listener, RunEnded, RunStarted, StepsDone
 from leadline.engine.loop import Arriving
 from leadline.engine.member import Member
-from leadline.engine.plan import AHEAD, Plan
+from leadline.engine.plan import Plan
 
 _CACHE_BYTES = 8 * 2**20  # what a chunk of members may touch in a step
 
@@ -94,10 +94,6 @@ class Together:
         plan = self.plan.epoch(epoch)
         for chunk in self.chunks:
             self.closing.append((chunk, Arriving(chunk.epoch(plan)), epoch, plan.numbers, validating))
-        if plan.read is not None:
-            plan.read.synchronize()  # long past: the device has had time to read the order
-            for later in range(1, AHEAD + 1):
-                self.plan.orders.ahead(epoch + later)
         # on a GPU an epoch that is not validated is closed while the next one runs
         late = self.device.type == "cuda" and not (validating or last)
         while len(self.closing) > late:
@@ -106,9 +102,9 @@ class Together:
     def _close(self) -> None:
         chunk, losses, epoch, numbers, validating = self.closing.popleft()
         chunk.close(losses.read(), epoch, numbers, validating)
-        self.done += sum(member.train.steps for member in chunk.members)
+        self.done += int((self.plan.sizes[:, chunk.own] > 0).sum())
         self.say(StepsDone(epoch, self.done, losses.read().flatten()))
-        if chunk is self.chunks[-1]:
+        if chunk is self.chunks[-1] and self.listeners:
             self.announce(epoch + 1)
 
     # ── what listeners hear ──

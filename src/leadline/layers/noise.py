@@ -82,7 +82,7 @@ def kept(keys: Tensor, shape: tuple[int, ...], p_drop: float, site: int, dtype: 
     """
     count = _count(shape)
     position = torch.arange(-(-count // 4), device=keys.device)
-    values = mix(mix(keys ^ (site * _C % 2**63))[:, None] + position).view(torch.int16)
+    values = _quarters(mix(mix(keys ^ (site * _C % 2**63))[:, None] + position))
     beyond = values[:, :count].float() + (2**15 + 1 - round(p_drop * 2**16))
     return beyond.clamp(0, 1).to(dtype).view(len(keys), *shape)
 
@@ -145,6 +145,14 @@ class keyed:  # noqa: N801 - read as a verb: with keyed(keys): …
 
     def __exit__(self, *error: object) -> None:
         current.keys = self.before
+
+
+def _quarters(z: Tensor) -> Tensor:
+    """Each number as four signed ones of 16 bits, the lowest first; (B, n) -> (B, 4n)."""
+    try:
+        return z.view(torch.int16)
+    except RuntimeError:  # of vmap before torch 2.12
+        return torch.stack([z << bits >> 48 for bits in (48, 32, 16, 0)], -1).flatten(-2)
 
 
 def _shift_right(z: Tensor, bits: int) -> Tensor:

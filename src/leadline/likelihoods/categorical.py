@@ -52,7 +52,11 @@ class Categorical(Likelihood):
         return CategoricalDistribution(logits=output, validate_args=False)
 
     def loss(self, output: Tensor, y: Tensor) -> Tensor:
-        return F.cross_entropy(output, y, reduction="none", label_smoothing=self.label_smoothing)  # eq. 3
+        if not self.label_smoothing:
+            return F.cross_entropy(output, y, reduction="none")
+        scores = F.log_softmax(output, -1)  # eq. 3: as torch's own, which also asks of every label whether it counts
+        nll, all_alike = -scores.gather(-1, y[:, None]).squeeze(-1), -scores.sum(-1)
+        return (1 - self.label_smoothing) * nll + self.label_smoothing / self.num_classes * all_alike
 
     def measures(self, output: Tensor, y: Tensor) -> dict[str, Tensor]:
         nll = F.cross_entropy(output, y, reduction="none")

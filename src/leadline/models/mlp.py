@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from typing import cast
 
 from torch import Tensor, nn
 
@@ -25,6 +26,7 @@ from leadline.config import Configured
 from leadline.layers.activation import activation as make_activation
 from leadline.layers.activation import at_zero, lifted, widening
 from leadline.layers.batch_statistics import BatchRenorm, GhostBatchNorm
+from leadline.layers.chain import Link
 from leadline.layers.dropout import Dropout
 from leadline.models.sizes import check_sizes, check_widths
 from leadline.names import lookup
@@ -87,6 +89,17 @@ class MLP(nn.Module, Configured):
         for layer in self.layers:
             h = layer(h)
         return self.head(h)  # eq. 3
+
+    def chain(self) -> list[Link] | None:
+        """Its layers, where they are a plain chain."""
+        if self.residual or self.norm != "none":
+            return None
+        maps = [cast(_Layer, layer).map for layer in self.layers]
+        links = [
+            Link(f"layers.{k}.map", m.in_features, m.out_features, self.activation, self.p_drop, site=k + 1)
+            for k, m in enumerate(maps)
+        ]
+        return [*links, Link("head", self.head.in_features, self.head.out_features)]
 
 
 class _Layer(nn.Module):

@@ -56,9 +56,6 @@ class Place:
 
     number: int
 
-    def __str__(self) -> str:
-        return f"v{self.number}"
-
 
 @dataclass(frozen=True)
 class Line:
@@ -82,6 +79,7 @@ class Tape:
 
     Args:
         function: from tensors to a sequence of tensors; where one is None, nothing is there.
+        steady: whether given tensors stay where they are in memory, so that views of them do.
 
     >>> w = torch.ones(3, requires_grad=True)
     >>> tape = Tape(lambda x: torch.autograd.grad((w * x).square().sum(), [w]), [torch.ones(3)])
@@ -89,13 +87,13 @@ class Tape:
     (tensor([ 2.,  8., 18.]),)
     """
 
-    def __init__(self, function: Function, inputs: Sequence[Tensor | None]):
+    def __init__(self, function: Function, inputs: Sequence[Tensor | None], steady: bool = False):
         with _Recorder(inputs) as recorder:
             self.found = tuple(function(*inputs))
         self.obstacle = recorder.obstacle
         self.places = tuple(recorder.place(value) for value in self.found)
         self.given, self.lines = recorder.given, _needed(recorder.lines, self.places)
-        self._count = len(inputs)
+        self._count, self._steady = len(inputs), steady
 
     def __call__(self, *inputs: Tensor | None) -> tuple[Tensor | None, ...]:
         with torch._C._AutoDispatchBelowAutograd():
@@ -103,7 +101,7 @@ class Tape:
 
     @cached_property
     def _replay(self) -> Callable[..., tuple[Tensor | None, ...]]:
-        return _source(self.lines, self._count, self.given, self.places)
+        return _source(self.lines, self._count, self.given, self.places, self._steady)
 
     def same_as(self, other: Tape) -> bool:
         """Whether both do the same, with the same numbers and the same given tensors."""
@@ -117,11 +115,11 @@ class Tape:
 class Repeated:
     """`function`, to be called many times: as it is at first, then from a tape for each shape of inputs.
 
-    A tape is trusted after a second recording was the same.
+    A tape is trusted after a second recording was the same. For `steady` see `Tape`.
     """
 
-    def __init__(self, function: Function):
-        self.function = function
+    def __init__(self, function: Function, steady: bool = False):
+        self.function, self.steady = function, steady
         self._tapes: dict[Any, Tape] = {}
         self._first: dict[Any, list[Any]] = {}  # of each shape, what is known until its tape is trusted
 
@@ -139,7 +137,7 @@ class Repeated:
             return found
         if not known[1] or len(known) > 3:
             return self.function(*inputs)
-        tape = Tape(self.function, inputs)
+        tape = Tape(self.function, inputs, self.steady)
         known.append(tape if tape.obstacle is None else None)
         if len(known) == 4 and known[2] is not None and known[3] is not None and tape.same_as(known[2]):
             self._tapes[shapes] = tape
@@ -188,7 +186,7 @@ class _Recorder(TorchDispatchMode):
             self.obstacle = f"{call} depends on values"
         if self.obstacle is not None:
             return found
-        if call is aten.detach.default:
+        if args and _unchanged(found, args[0]) and not call._schema.is_mutable:
             self._new(found, self.place(args[0]))
             return found
         if call is aten.t.default:
@@ -232,6 +230,20 @@ class _Recorder(TorchDispatchMode):
         return value
 
 
+def _unchanged(found: Any, given: Any) -> bool:
+    """Whether an operation gave back the very numbers that it was given, in the same shape: there is nothing to do."""
+    return (
+        isinstance(found, Tensor)
+        and isinstance(given, Tensor)
+        and found is not given
+        and found.dtype == given.dtype
+        and found.shape == given.shape
+        and found.stride() == given.stride()
+        and found.numel() > 0
+        and found.data_ptr() == given.data_ptr()
+    )
+
+
 def _needed(lines: list[Line], ends: Sequence[Place | None]) -> list[Line]:
     """Without operations whose results nobody reads."""
     read, kept = set(ends), []
@@ -255,6 +267,23 @@ def _settled(lines: list[Line], ends: Sequence[Place | None]) -> list[Line]:
     return [line for place, line in made.items() if isinstance(place, Place) and place not in ends]
 
 
+def _views(lines: list[Line]) -> list[Line]:
+    """Views of what is given from outside, and views of these."""
+    found: dict[Place, Line] = {}
+    for line in lines:
+        results = line.call._schema.returns
+        looks = bool(results) and all(r.alias_info is not None and not r.alias_info.is_write for r in results)
+        read = list(_places((line.args, line.named)))
+        outside = bool(read) and all(place.number < 0 or place in found for place in read)
+        if looks and outside and isinstance(line.found, Place):
+            found[line.found] = line
+    return list(found.values())
+
+
+def _name(place: Place) -> str:
+    return f"v{place.number}" if place.number >= 0 else f"g{-place.number}"
+
+
 def _places(value: Any) -> Iterable[Place]:
     if isinstance(value, Place):
         yield value
@@ -266,13 +295,14 @@ def _places(value: Any) -> Iterable[Place]:
 
 
 def _source(
-    lines: list[Line], inputs: int, given: list[Tensor], ends: Sequence[Place | None]
+    lines: list[Line], inputs: int, given: list[Tensor], ends: Sequence[Place | None], steady: bool
 ) -> Callable[..., tuple[Tensor | None, ...]]:
     """A Python function of the inputs, a line for each operation; a tensor is let go after its last use."""
     space: dict[str, Any] = {f"g{k}": tensor for k, tensor in enumerate(given, 1)}
-    settled = _settled(lines, ends)
+    settled = _settled(lines, ends) + (_views(lines) if steady else [])
+    tensor = lambda value: space[_name(value)] if isinstance(value, Place) else value  # noqa: E731
     for line in settled:
-        space[str(line.found)] = line.call(*line.args, **line.named)
+        space[_name(line.found)] = line.call(*map(tensor, line.args), **line.named)
     lines = [line for line in lines if line not in settled]
     last: dict[Place, int] = {}
     for at, line in enumerate(lines):
@@ -283,7 +313,7 @@ def _source(
 
     def spell(value: Any) -> str:
         if isinstance(value, Place):
-            return f"v{value.number}" if value.number >= 0 else f"g{-value.number}"
+            return _name(value)
         if isinstance(value, (list, tuple)) and any(_places(value)):
             inner = ", ".join(spell(part) for part in value)
             return f"[{inner}]" if isinstance(value, list) else f"({inner},)"
