@@ -30,6 +30,7 @@ from leadline.optim.tape import Repeated, replayable
 
 _STEPS = 40  # of a recorded CUDA graph
 _LINE = 4  # numbers
+_WINDOW_BYTES = 8 * 2**20  # of rows that are gathered at once
 
 
 class Chunk:
@@ -85,28 +86,47 @@ class Chunk:
     def epoch(self, epoch: PlannedEpoch) -> Tensor:
         """All steps of an epoch; their losses, (steps, members)."""
         plan, losses = self.plan, []
-        together = _STEPS if plan.device.type == "cuda" else 1
         if plan.full:
             inputs = epoch.inputs(self.own, self.fill, range(plan.full))
+            together = _STEPS if plan.device.type == "cuda" else self._window(inputs["index"])
             for at in range(0, plan.full, together):
-                part = {name: column[at : at + together] for name, column in inputs.items()}
-                losses.append(self.call(part))
+                losses.append(self.call({name: column[at : at + together] for name, column in inputs.items()}))
         for s in range(plan.full, plan.steps):
             losses.append(self.call(epoch.inputs(self.own, self.fill, range(s, s + 1))))
         return torch.cat(losses)[:, : len(self.members)]
 
+    def _window(self, index: Tensor) -> int:
+        """Of how many steps the rows are gathered at once."""
+        row = self.plan.x[0].numel() * self.plan.x.element_size() if len(self.plan.x) else 1
+        return max(1, _WINDOW_BYTES // max(1, row * index[0].numel()))
+
     def call(self, inputs: dict[str, Tensor]) -> Tensor:
         """Some steps; their losses, (steps, places)."""
-        key = tuple((name, tuple(column.shape)) for name, column in inputs.items())
+        on_cpu = self.plan.device.type == "cpu"
+        if on_cpu:  # a GPU gathers as it goes
+            inputs = {**self._rows(inputs["index"], self.shared), **inputs}
+            del inputs["index"]
+        key = tuple((name, tuple(column.shape)[on_cpu:]) for name, column in inputs.items())
         if key not in self.calls:
             self.calls[key] = self._prepare(inputs)
         return self.calls[key](*inputs.values())
 
+    def _rows(self, index: Tensor, shared: dict[str, Tensor]) -> dict[str, Tensor]:
+        """The rows of all members, (…, members, rows of a batch, …)."""
+
+        def take(rows: Tensor, shift: Tensor) -> Tensor:
+            return rows.index_select(0, (index + shift[:, None]).flatten()).view(*index.shape, *rows.shape[1:])
+
+        found = {"x": take(shared["rows_x"], shared["shift_x"]), "y": take(shared["rows_y"], shared["shift_y"])}
+        if "rows_weight" in shared:
+            found["weight"] = take(shared["rows_weight"], shared["shift_y"])
+        return found
+
     def _prepare(self, inputs: dict[str, Tensor]) -> Callable[..., Tensor]:
         names, device = list(inputs), self.plan.device
-        held = (*self.held, *self.shared.values())
-        full = inputs["index"].shape[2] == self.members[0].train.batch and "valid" not in inputs
-        compiled = self.compiled and full
+        held = (*self.held, *self.shared.values()) if "index" in inputs else self.held
+        size = inputs["index" if "index" in inputs else "y"].shape[2]
+        compiled = self.compiled and size == self.members[0].train.batch and "valid" not in inputs
         if self.compiled and device.type == "cuda" and self._obstacle(inputs) is None:
             return self._in_one_kernel(inputs)
         one: Callable[..., Tensor] = lambda *flat: self._all(names, flat)  # noqa: E731
@@ -118,7 +138,7 @@ class Chunk:
                 return Recorded(lambda *flat: several(one, len(held), flat), held, whole)
         run = lambda *columns: one(*held, *columns)  # noqa: E731
         if not compiled and replayable([self.rule.objective]):
-            repeated = Repeated(lambda *columns: (one(*held, *columns),), steady=True)
+            repeated = Repeated(lambda *columns: (one(*held, *columns),), steady=True, small=True)
             run = lambda *columns: cast(Tensor, repeated(*columns)[0])  # noqa: E731
 
         def calls(*columns: Tensor) -> Tensor:
@@ -162,26 +182,18 @@ class Chunk:
         return calls
 
     def _all(self, names: list[str], flat: Tensors) -> Tensor:
-        """Eq. 1 for flat tensors: what is held, the rows of all members, and the inputs of this step."""
-        count = len(self.held)
-        held, rest = flat[:count], dict(zip([*self.shared, *names], flat[count:], strict=True))
-        index = rest["index"]
-
-        def take(rows: Tensor, shift: Tensor) -> Tensor:
-            return rows.index_select(0, (index + shift[:, None]).flatten()).view(*index.shape, *rows.shape[1:])
-
-        batch = {"x": take(rest["rows_x"], rest["shift_x"]), "y": take(rest["rows_y"], rest["shift_y"])}
-        if "rows_weight" in rest:
-            batch["weight"] = take(rest["rows_weight"], rest["shift_y"])
-        if "valid" in rest:
-            batch["weight"] = rest["valid"] * batch["weight"] if "weight" in batch else rest["valid"]
-        if "keys" in rest:
-            batch["keys"] = rest["keys"]
-        resting = "active" in rest
+        """Eq. 1 for flat tensors: what is held, the rows of all members where they are to be gathered, and inputs."""
+        held, rest = flat[: len(self.held)], flat[len(self.held) :]
+        own = dict(zip([*(self.shared if "index" in names else ()), *names], rest, strict=True))
+        batch = self._rows(own["index"], own) if "index" in own else {}
+        batch |= {name: own[name] for name in ("x", "y", "weight", "keys") if name in own}
+        if "valid" in own:
+            batch["weight"] = own["valid"] * batch["weight"] if "weight" in batch else own["valid"]
+        resting = "active" in own
         before = [t.clone() for t in held[: self.changed]] if resting else []
-        losses = self._move(held, batch, rest["numbers"])
+        losses = self._move(held, batch, own["numbers"])
         for t, old in zip(held, before, strict=False):
-            t.copy_(torch.where(rest["active"].view(-1, *[1] * (t.dim() - 1)), t, old))
+            t.copy_(torch.where(own["active"].view(-1, *[1] * (t.dim() - 1)), t, old))
         return losses
 
     def _move(self, held: Tensors, batch: dict[str, Tensor], numbers: Tensor) -> Tensor:
@@ -200,7 +212,8 @@ class Chunk:
             leaves = [p.detach().requires_grad_() for p in self.layout.views(moved)]
             with linear_by_members():
                 losses, fresh = vmap(loss, randomness="different")(leaves, buffers, fixed, *batch.values())
-            gradients = torch.autograd.grad(losses.sum(), leaves)
+            each = torch.ones(len(losses), dtype=losses.dtype, device=losses.device)
+            gradients = torch.autograd.grad(losses, leaves, each)
         with torch.no_grad():
             gradient = self.layout.joined(gradients)
             if (clip := self.rule.settings.clip) is not None:

@@ -91,7 +91,9 @@ class PlannedEpoch:
         found: dict[str, Tensor] = {"index": index}
         if masked:
             there = np.arange(width) < np.maximum(sizes, 1)[..., None]  # a member at rest keeps one row, and no change
-            found["valid"], found["active"] = torch.from_numpy(there).to(plan.x.dtype), torch.from_numpy(sizes > 0)
+            found["valid"] = torch.from_numpy(there).to(plan.x.dtype)
+            if not (sizes > 0).all():
+                found["active"] = torch.from_numpy(sizes > 0)
         if plan.keyed:
             salts = self._sent(torch.from_numpy(self.salts[own]))
             found["keys"] = noise.mix(noise.mix(index) ^ salts[:, None])  # as `noise.example_keys`, member by member

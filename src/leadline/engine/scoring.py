@@ -44,7 +44,7 @@ class Score:
         self.names = [name for name in weights if name.startswith(("model.", "likelihood."))]
         quick = self.x.device.type == "cpu" and replayable([self.module.model, self.module.likelihood])
         self._means: Callable[[], Sequence[Tensor | None]]
-        self._means = Repeated(self._compute, steady=True) if quick else self._compute
+        self._means = Repeated(self._compute, steady=True, small=True) if quick else self._compute
 
     @torch.no_grad()
     def __call__(self) -> list[dict[str, float]]:

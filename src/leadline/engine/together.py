@@ -74,7 +74,7 @@ class Together:
         inputs = self.plan.epoch(0).inputs(chunk.own, chunk.fill, range(1))
         before, now = [t.clone() for t in chunk.held], torch.get_num_threads()
         torch.set_num_threads(threads)
-        for _ in range(5):  # until it is quick
+        for _ in range(3):  # until it is quick
             chunk.call(inputs)
         took = []
         for _ in range(3):

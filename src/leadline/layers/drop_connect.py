@@ -43,10 +43,10 @@ class DropConnect(nn.Module):
             return self.map(x)
         keys, shape = noise.current.keys, tuple(self.map.weight.shape)
         if keys is None:
-            mask = torch.rand(len(x), *shape, device=x.device) >= self.p_drop
+            mask = F.dropout(torch.ones(len(x), *shape, device=x.device), self.p_drop)
         else:
             mask = noise.kept(keys, shape, self.p_drop, self.site, self.map.weight.dtype)
-        masked = self.map.weight * mask * (1 / (1 - self.p_drop))  # (B, dim_output, dim_input)
+        masked = self.map.weight * mask  # (B, dim_output, dim_input)
         return (masked @ x[:, :, None]).squeeze(-1) + self.map.bias  # eq. 1
 
 
@@ -80,4 +80,4 @@ class SpatialDropout(nn.Module):
         if keys is None:
             return h * F.dropout(torch.ones_like(h[:, :, *[slice(1)] * len(ones)]), self.p_drop)
         mask = noise.kept(keys, (h.shape[1],), self.p_drop, self.site, h.dtype)
-        return h * mask.view(*mask.shape, *ones) * (1 / (1 - self.p_drop))
+        return h * mask.view(*mask.shape, *ones)

@@ -41,7 +41,7 @@ class Dropout(nn.Module):
         if keys is None:
             return F.dropout(h, self.p_drop)
         kept = noise.kept(keys, tuple(h.shape[1:]), self.p_drop, self.site, h.dtype)
-        return h * kept * (1 / (1 - self.p_drop))  # eq. 1
+        return h * kept  # eq. 1
 
     def extra_repr(self) -> str:
         return f"p_drop={self.p_drop}"

@@ -83,8 +83,10 @@ def kept(keys: Tensor, shape: tuple[int, ...], p_drop: float, site: int, dtype: 
     count = _count(shape)
     position = torch.arange(-(-count // 4), device=keys.device)
     values = _quarters(mix(mix(keys ^ (site * _C % 2**63))[:, None] + position))
-    beyond = values[:, :count].float() + (2**15 + 1 - round(p_drop * 2**16))
-    return beyond.clamp(0, 1).to(dtype).view(len(keys), *shape)
+    beyond = values[:, :count].to(torch.float64 if dtype == torch.float64 else torch.float32)
+    scale = 1 / (1 - p_drop)
+    mask = beyond.add_(2**15 + 1 - round(p_drop * 2**16)).mul_(scale).clamp(0, scale)
+    return mask.to(dtype).view(len(keys), *shape)
 
 
 def normal(keys: Tensor, shape: tuple[int, ...], site: int, dtype: torch.dtype = torch.float32) -> Tensor:

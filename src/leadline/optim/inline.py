@@ -102,7 +102,7 @@ class Inline:
                     g = g + decay * p
                 u.lerp_(g, 1 - beta1)
                 v.mul_(beta2).addcmul_(g, g, value=1 - beta2)
-                p.sub_(step_size * u / (v.sqrt() / root + eps))  # eq. 2
+                p.addcdiv_(step_size * u, v.sqrt().div_(root).add_(eps), value=-1)  # eq. 2
 
         return adam
 

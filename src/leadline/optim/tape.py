@@ -10,6 +10,7 @@ alone, which `Repeated` puts to the test before it trusts a tape.
 
 from __future__ import annotations
 
+import operator
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -26,17 +27,32 @@ _SMALL = 2e-2  # seconds: a step that takes longer has nothing to gain, and a re
 
 #: by its name in torch an operation is called a microsecond faster than by its overload
 _BY_NAME: dict[Any, Callable[..., Any]] = {
+    aten.__rshift__.Scalar: operator.rshift,
     aten.add.Tensor: torch.add,
+    aten.addcdiv_.default: Tensor.addcdiv_,
+    aten.addcmul_.default: Tensor.addcmul_,
     aten.addmm.default: torch.addmm,
+    aten.baddbmm.default: torch.baddbmm,
+    aten.bitwise_and.Scalar: torch.bitwise_and,
+    aten.bitwise_xor.Scalar: torch.bitwise_xor,
+    aten.bitwise_xor.Tensor: torch.bitwise_xor,
     aten.bmm.default: torch.bmm,
     aten.cat.default: torch.cat,
+    aten.clamp.default: torch.clamp,
+    aten.div.Scalar: torch.div,
     aten.div.Tensor: torch.div,
     aten.exp.default: torch.exp,
+    aten.expand.default: Tensor.expand,
+    aten.gather.default: torch.gather,
     aten.index_select.default: torch.index_select,
+    aten.lerp_.Scalar: Tensor.lerp_,
     aten.mm.default: torch.mm,
+    aten.mul.Scalar: torch.mul,
     aten.mul.Tensor: torch.mul,
+    aten.mul_.Tensor: Tensor.mul_,
     aten.neg.default: torch.neg,
     aten.relu.default: torch.relu,
+    aten.sigmoid.default: torch.sigmoid,
     aten.sqrt.default: torch.sqrt,
     aten.sub.Tensor: torch.sub,
     aten.sum.dim_IntList: torch.sum,
@@ -44,6 +60,7 @@ _BY_NAME: dict[Any, Callable[..., Any]] = {
     aten.tanh.default: torch.tanh,
     aten.transpose.int: torch.transpose,
     aten.unsqueeze.default: torch.unsqueeze,
+    aten.view.default: Tensor.view,
     aten.where.self: torch.where,
 }
 
@@ -116,12 +133,17 @@ class Repeated:
     """`function`, to be called many times: as it is at first, then from a tape for each shape of inputs.
 
     A tape is trusted after a second recording was the same. For `steady` see `Tape`.
+
+    Args:
+        small: whether `function` is known to be quick: a recording keeps all that it computes, and pays only then.
+            Otherwise two calls are watched.
     """
 
-    def __init__(self, function: Function, steady: bool = False):
-        self.function, self.steady = function, steady
+    def __init__(self, function: Function, steady: bool = False, small: bool = False):
+        self.function, self.steady, self.small = function, steady, small
         self._tapes: dict[Any, Tape] = {}
-        self._first: dict[Any, list[Any]] = {}  # of each shape, what is known until its tape is trusted
+        self._watched: dict[Any, list[float]] = {}  # of each shape, seconds of its first calls
+        self._first: dict[Any, Tape | None] = {}  # of each shape, its first recording; None where there is no tape
 
     def __call__(self, *inputs: Tensor | None) -> Sequence[Tensor | None]:
         shapes = tuple([None if value is None else value.shape for value in inputs])
@@ -129,20 +151,25 @@ class Repeated:
         return self._begin(shapes, inputs) if tape is None else tape(*inputs)
 
     def _begin(self, shapes: Any, inputs: Sequence[Tensor | None]) -> Sequence[Tensor | None]:
-        known = self._first.setdefault(shapes, [])
-        if len(known) < 2:  # the first may load libraries; the second says whether there is anything to gain
+        watched = self._watched.setdefault(shapes, [0.0, 0.0] if self.small else [])
+        if len(watched) < 2:  # the first may load libraries; the second says whether there is anything to gain
             start = time.perf_counter()
             found = self.function(*inputs)
-            known.append(time.perf_counter() - start < _SMALL)
+            watched.append(time.perf_counter() - start)
             return found
-        if not known[1] or len(known) > 3:
+        first = self._first.get(shapes)
+        if watched[1] > _SMALL or (shapes in self._first and first is None):
             return self.function(*inputs)
         tape = Tape(self.function, inputs, self.steady)
-        known.append(tape if tape.obstacle is None else None)
-        if len(known) == 4 and known[2] is not None and known[3] is not None and tape.same_as(known[2]):
+        found, tape.found = tape.found, ()
+        if tape.obstacle is not None:
+            self._first[shapes] = None
+        elif first is None:
+            self._first[shapes] = tape
+        elif tape.same_as(first):
             self._tapes[shapes] = tape
-        found = tape.found
-        tape.found = ()
+        else:
+            self._first[shapes] = None
         return found
 
 
