@@ -173,7 +173,7 @@ def main() -> None:
     result: dict[str, Any] = {"device": device, "torch": torch.__version__, "members": members}
     for name in (options.only,) if options.only else WORK:
         widths = WORK[name]
-        epochs = {("cpu", "wide"): (2, 12), ("cpu", "small"): (50, 250)}.get((device, name), (20, 220))
+        epochs = {("cpu", "wide"): (2, 12), ("cpu", "small"): (50, 250)}.get((device, name), (20, 620))
         measures: dict[str, Callable[[], float | None]] = {
             "leadline": lambda w=widths, e=epochs: leadline_rate(w, members, device, e),
             "loop": lambda w=widths: eager_rate(w, device, 1000),

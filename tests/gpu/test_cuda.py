@@ -4,6 +4,7 @@ import pytest
 import torch
 
 import leadline as ll
+from leadline.engine import chunk
 from leadline.engine.events import EpochDone
 from leadline.errors import DivergedError
 
@@ -77,3 +78,52 @@ def test_a_value_that_is_not_finite_is_found_behind_recorded_steps():
     with pytest.raises(DivergedError) as caught:
         fit(model(p_drop=0.0), optimizer="sgd", lr=1e30, schedule="constant", warmup=0.0, compile="on")
     assert "step" in str(caught.value)
+
+
+# ── populations ──
+
+
+@pytest.mark.parametrize(
+    ("model", "likelihood", "settings"),
+    [
+        ({"activation": "relu", "p_drop": 0.0}, "Categorical", {"optimizer": "sgd", "momentum": 0.9, "batch": 50}),
+        ({"activation": "gelu", "p_drop": 0.2}, "Categorical", {"optimizer": "adamw", "batch": 40}),
+        ({"activation": "tanh", "p_drop": 0.0}, "Categorical", {"optimizer": "nesterov", "batch": 200}),
+        ({"activation": "silu", "p_drop": 0.3, "hidden": (20, 30, 10)}, "Bernoulli", {"optimizer": "adam"}),
+    ],
+)
+def test_steps_in_one_kernel_follow_single_runs(model, likelihood, settings, monkeypatch):
+    pytest.importorskip("triton")
+    classes = likelihood == "Categorical"
+    data = ll.data.mnist1d(num=300) if classes else ll.data.moons(num=300)
+    made = ll.models.MLP(data.dim_input, model.pop("hidden", (48, 24)), 10 if classes else 1, **model)
+    common = {"epochs": 2, "precision": "float32", "device": "cuda", "progress": False, **settings}
+    used = []
+    own = chunk.Chunk._in_one_kernel
+    monkeypatch.setattr(chunk.Chunk, "_in_one_kernel", lambda self, inputs: used.append(1) or own(self, inputs))
+    population = ll.fit_many(made, data, ll.members(seed=range(3), lr=[1e-3, 1e-2]), compile="on", **common)
+    assert used
+    for run in population:
+        torch.manual_seed(run.settings.seed)
+        alone = ll.models.MLP(**made.config)
+        single = ll.fit(alone, data, seed=run.settings.seed, lr=run.settings.lr, compile="off", **common)
+        for mine, theirs in zip(run.model.parameters(), single.model.parameters(), strict=True):
+            assert torch.allclose(mine, theirs, atol=1e-4), (run.settings.seed, float((mine - theirs).abs().max()))
+
+
+def test_orders_of_a_gpu_are_those_of_torch():
+    pytest.importorskip("triton")
+    from leadline.engine.shuffled import orders
+
+    seeds, counts = torch.tensor([0, 7, 2**40 + 3, 2**62]), torch.tensor([2000, 624])
+    out = torch.zeros(4, 2000, dtype=torch.int64, device="cuda")
+    orders(seeds.cuda(), counts.cuda(), out)
+    for row, seed, count in zip(out.cpu(), seeds.tolist(), [2000, 624, 2000, 624], strict=True):
+        assert torch.equal(row[:count], torch.randperm(count, generator=torch.Generator().manual_seed(seed)))
+
+
+def test_a_population_that_is_no_chain_trains_through_the_compiler():
+    data = ll.data.moons(num=200)
+    model = ll.models.MLP(2, (16, 16), 1, norm="layer", residual=True, p_drop=0.2)
+    runs = ll.fit_many(model, data, ll.members(seed=range(4)), epochs=12, compile="on", device="cuda", progress=False)
+    assert all(run.history[-1]["train"]["loss"] < run.history[0]["train"]["loss"] for run in runs)

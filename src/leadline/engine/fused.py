@@ -15,17 +15,14 @@ clipping. Everything else goes through `leadline.engine.step`.
 
 from __future__ import annotations
 
-import functools
-import importlib.util
-import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, cast
 
 import torch
 from torch import Tensor
 
+from leadline.engine.kernels import kernels
 from leadline.layers import noise
 from leadline.layers.chain import Link
 from leadline.likelihoods.bernoulli import Bernoulli
@@ -113,7 +110,7 @@ def fused(chain: Sequence[Link], starts: Mapping[str, int], likelihood: Likeliho
         batch: rows of a step.
     """
     tile = min(TILE, _padded(batch))
-    kernel = _compiled(source(chain, starts, likelihood, moves, batch, tile)).steps
+    kernel = kernels(source(chain, starts, likelihood, moves, batch, tile)).steps
     warps = 8 if max(tile, *(_padded(link.dim_output) for link in chain)) > 64 else 4
     sums: dict[torch.Size, Tensor] = {}  # gradients; what lies between parameters stays 0
 
@@ -296,18 +293,3 @@ def _update(moves: Moves, say: Callable[..., None]) -> None:
     else:
         say("step = rate * g")
     say("tl.store(moved + at, w - step, mask=there)")
-
-
-@functools.cache
-def _compiled(text: str) -> Any:
-    """The kernel's text as a module; Triton reads it from a file."""
-    folder = tempfile.TemporaryDirectory(prefix="leadline-")
-    path = Path(folder.name) / "kernel.py"
-    path.write_text(text)
-    spec = importlib.util.spec_from_file_location("leadline_kernel", path)
-    if spec is None or spec.loader is None:
-        raise RuntimeError("a kernel's text is a module")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    module.folder = folder  # type: ignore[attr-defined]  # lives as long as the kernel
-    return module

@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from leadline.engine.member import Member
+from leadline.engine.shuffled import orders
 from leadline.layers import noise
 from leadline.optim.inline import step_numbers
 
@@ -139,8 +140,6 @@ class _Orders:
 
     def _draw(self, epochs: range) -> None:
         if self.on_device:
-            from leadline.engine.shuffled import orders
-
             seeds = torch.from_numpy(np.concatenate([_salts(self.members, epoch) for epoch in epochs]))
             orders(seeds.to(self.device), self.counts.to(self.device), self.room.flatten(0, 1))
             return
@@ -153,12 +152,11 @@ class _Orders:
         """Whether the GPU draws what torch draws here."""
         if self.device.type != "cuda" or any(member.train.replacement for member in self.members):
             return False
+        room = torch.zeros(1, _SAMPLE, dtype=torch.int64, device=self.device)
         try:
-            from leadline.engine.shuffled import orders
+            orders(torch.tensor([1], device=self.device), torch.tensor([_SAMPLE], device=self.device), room)
         except ImportError:
             return False
-        room = torch.zeros(1, _SAMPLE, dtype=torch.int64, device=self.device)
-        orders(torch.tensor([1], device=self.device), torch.tensor([_SAMPLE], device=self.device), room)
         return torch.equal(room[0].cpu(), torch.randperm(_SAMPLE, generator=torch.Generator().manual_seed(1)))
 
 

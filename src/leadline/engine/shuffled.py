@@ -10,15 +10,19 @@ longer to draw the orders of a thousand networks than the GPU takes to train the
 from __future__ import annotations
 
 import torch
-import triton
-import triton.language as tl
 from torch import Tensor
+
+from leadline.engine.kernels import kernels
 
 WORDS = 624  # of a state
 
+_TEXT = """
+import triton
+import triton.language as tl
+
 
 @triton.jit
-def _twisted(state, begin, size, shift):
+def twisted(state, begin, size, shift):
     j = begin + tl.arange(0, 256)
     there = j < begin + size
     high, low = tl.load(state + j, mask=there, other=0), tl.load(state + (j + 1) % 624, mask=there, other=0)
@@ -30,7 +34,7 @@ def _twisted(state, begin, size, shift):
 
 
 @triton.jit
-def _orders(seeds, counts, members, states, out, stride):
+def orders(seeds, counts, members, states, out, stride):
     i = tl.program_id(0).to(tl.int64)
     state, to, count = states + i * 624, out + i * stride, tl.load(counts + i % members)
     word = (tl.load(seeds + i) & 0xFFFFFFFF).to(tl.uint32)
@@ -44,9 +48,9 @@ def _orders(seeds, counts, members, states, out, stride):
     tl.debug_barrier()
     for k in range(0, count - 1):  # eq. 2
         if k % 624 == 0:
-            _twisted(state, 0, 227, 397)
-            _twisted(state, 227, 227, -227)
-            _twisted(state, 454, 170, -227)
+            twisted(state, 0, 227, 397)
+            twisted(state, 227, 227, -227)
+            twisted(state, 454, 170, -227)
         word = tl.load(state + k % 624)
         word ^= word >> 11
         word ^= (word << 7) & 0x9D2C5680
@@ -58,9 +62,10 @@ def _orders(seeds, counts, members, states, out, stride):
         tl.store(to + k, there)
         tl.store(to + other, here)
         tl.debug_barrier()
+"""
 
 
 def orders(seeds: Tensor, counts: Tensor, out: Tensor) -> None:
     """Write the order of `counts[i mod len(counts)]` rows that `seeds[i]` gives into the first places of `out[i]`."""
     states = torch.empty(len(seeds), WORDS, dtype=torch.uint32, device=seeds.device)
-    _orders[(len(seeds),)](seeds, counts, len(counts), states, out, out.shape[1], num_warps=1)
+    kernels(_TEXT).orders[(len(seeds),)](seeds, counts, len(counts), states, out, out.shape[1], num_warps=1)

@@ -17,7 +17,6 @@ import torch
 from torch import Tensor
 
 from leadline.data.data import Batch
-from leadline.engine.rewrite import for_tensor_cores
 from leadline.optim.gradient import Gradient
 from leadline.optim.inline import Inline
 
@@ -95,8 +94,6 @@ def through_inductor(function: Callable[..., Tensor], inputs: Tensors) -> Callab
     from torch import _inductor as inductor
 
     graph = traced(function, inputs)
-    if inputs[0].is_cuda:
-        for_tensor_cores(graph)
     constants = any(node.op == "get_attr" for node in graph.graph.nodes)
     key = (
         None
