@@ -1,4 +1,4 @@
-"""What can be told of the kernel without a GPU: when it is used, and what it is asked for. Its numbers are tests/gpu's."""
+"""What can be told of the kernel without a GPU: when it is used, and what its text says. tests/gpu has its numbers."""
 
 import ast
 
