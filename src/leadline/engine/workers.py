@@ -158,7 +158,8 @@ class _Worker:
         try:
             _flush()  # or both processes would write what waits
             with warnings.catch_warnings():
-                warnings.simplefilter("ignore", DeprecationWarning)  # of threads, such as a notebook has
+                for kind in (DeprecationWarning, RuntimeWarning):  # of threads, such as a notebook or JAX has
+                    warnings.simplefilter("ignore", kind)
                 pid = os.fork()
             if not pid:
                 _live(part, theirs, ours, seed)
