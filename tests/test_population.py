@@ -235,3 +235,24 @@ def test_mistakes_are_named(members, words):
 def test_a_function_of_its_own_options_is_needed_for_other_modules():
     with pytest.raises(UserError, match="function that makes one"):
         ll.fit_many(nn.Linear(2, 1), ll.data.moons(num=90), [{"model": {"bias": False}}], epochs=1, **QUIET)
+
+
+def test_bf16_goes_through_autocast():
+    data = ll.data.moons(num=90)
+    runs = ll.fit_many(ll.models.MLP(2, (8,), 1), data, MEMBERS, epochs=3, precision="bf16", **QUIET)
+    assert all(run.history[-1]["train"]["loss"] < 1 for run in runs)
+
+
+@pytest.mark.parametrize("acting", ["weight_noise(0.1)", "mixup(0.3)"])
+def test_members_of_other_lengths_do_not_share_what_a_batch_has_in_common(acting):
+    long, short = ll.data.moons(num=200), ll.data.moons(num=90)
+    members = [{"seed": 0, "data": long}, {"seed": 0, "data": short}, {"seed": 1, "data": short}]
+    compare(ll.models.MLP(2, (8,), 1), long, members, 1e-5, epochs=3, batch=32, regularize=[acting])
+
+
+def test_a_model_that_cannot_be_batched_is_fitted_one_by_one():
+    data = ll.data.moons(num=90)
+    model = nn.Sequential(nn.Linear(2, 4), ll.layers.ActNorm(4), nn.Linear(4, 1))  # its first batch is another
+    with pytest.warns(UserWarning, match="one by one"):
+        runs = ll.fit_many(model, data, MEMBERS[:2], epochs=2, **QUIET)
+    assert len(runs) == 2 and all(run.history for run in runs)

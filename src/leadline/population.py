@@ -16,6 +16,7 @@ import itertools
 import json
 import math
 import time
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any
@@ -38,6 +39,7 @@ from leadline.engine.interrupts import Interrupts
 from leadline.engine.member import Member
 from leadline.engine.together import Together
 from leadline.errors import UserError
+from leadline.layers.batch_statistics import BatchRenorm, GhostBatchNorm
 from leadline.layers.noise import draws_noise
 from leadline.likelihoods import Likelihood
 from leadline.names import suggest
@@ -110,9 +112,8 @@ def fit_many(
     for group in groups.values():
         refuse(doctor.before(group[0].model, group[0].data, group[0].likelihood))
     for group in groups.values():
-        if len(group) > 1 and group[0].obstacle() is None:
-            _fit_together(group, progress, listeners)
-        else:
+        together = len(group) > 1 and group[0].obstacle() is None
+        if not together or not _fit_together(group, progress, listeners):
             for part in group:
                 part.run = part.alone()
     return Population([part.run for part in parts if part.run is not None], list(members), time.monotonic() - start)
@@ -256,7 +257,7 @@ class _Part:
         config = dict(self.likelihood.config)
         if self.likelihood.unit_in_buffers:  # then a member's unit is a tensor among others
             config = {name: value for name, value in config.items() if name not in ("shift", "scale")}
-        normalised = any(isinstance(m, nn.modules.batchnorm._BatchNorm) for m in self.model.modules())
+        mixed = any(map(_mixes_rows, self.model.modules())) or any(r.whole_batch for r in self.regularizers)
         key = [
             type(self.model).__qualname__,
             str(self.model),  # with what layers say of themselves
@@ -271,7 +272,7 @@ class _Part:
             [len(self.data.val) > 0, list(self.data.train.x.shape[1:]), list(self.data.train.y.shape[1:])],
             [str(self.data.train.y.dtype), self.data.train.weight is None],
             min(self.settings.batch, len(self.data.train)),
-            len(self.data.train) if normalised else None,  # rows that fill a batch up would count in its statistics
+            len(self.data.train) if mixed else None,  # rows that fill a batch up would count in what it has in common
         ]
         return json.dumps(key, sort_keys=True)
 
@@ -293,6 +294,13 @@ class _Part:
             progress=False,
             **{**self.settings.config, "regularize": self.regularizers, "init": "own", "init_scale": 1.0},
         )
+
+
+def _mixes_rows(module: nn.Module) -> bool:
+    """Whether it may look at the rows of a batch together; of a user's own module nobody knows."""
+    if isinstance(module, (nn.modules.batchnorm._BatchNorm, BatchRenorm, GhostBatchNorm)):
+        return True
+    return not type(module).__module__.startswith(("torch.nn.", "leadline."))
 
 
 def _built(template: nn.Module | Callable[..., nn.Module], options: Mapping[str, Any], seed: int) -> nn.Module:
@@ -317,8 +325,8 @@ def _built(template: nn.Module | Callable[..., nn.Module], options: Mapping[str,
         return model
 
 
-def _fit_together(group: list[_Part], progress: str | bool, listeners: Sequence[Listener]) -> None:
-    """One group as one computation; every part gets its run."""
+def _fit_together(group: list[_Part], progress: str | bool, listeners: Sequence[Listener]) -> bool:
+    """One group as one computation; every part gets its run. Whether it can be done at all."""
     start = time.monotonic()
     first = group[0]
     device = pick_device(first.settings.device)
@@ -357,7 +365,12 @@ def _fit_together(group: list[_Part], progress: str | bool, listeners: Sequence[
     heard = [listener for listener in (shown, *listeners) if listener is not None]
     with Computing(members[0].settings, device):
         together = Together(members, device, False, heard)
-        count, threads, compiled = _way(together, device, first.settings)
+        try:
+            count, threads, compiled = _way(together, device, first.settings)
+        except RuntimeError as error:  # of vmap: the model does what cannot be done for many at once
+            reason = str(error).strip().splitlines()[0]
+            warnings.warn(f"members are fitted one by one: {reason}", stacklevel=3)
+            return False
         if compiled and count == 1:
             together = Together(members, device, True, heard)
         if device.type == "cpu":
@@ -387,6 +400,7 @@ def _fit_together(group: list[_Part], progress: str | bool, listeners: Sequence[
             seconds,
             judge=judged,
         )
+    return True
 
 
 def _way(together: Together, device: torch.device, settings: Settings) -> tuple[int, int, bool]:

@@ -52,13 +52,23 @@ def test_what_a_call_changes_in_place_a_replay_changes_too():
         assert torch.equal(mine, theirs)
 
 
-def test_a_replay_draws_from_the_generator_as_the_call_did():
-    x, _ = rows(0)
-    found = Tape(lambda x: (F.dropout(x, 0.5),), [x])
-    torch.manual_seed(3)
-    mine = found(x)[0]
-    torch.manual_seed(3)
-    assert torch.equal(mine, F.dropout(x, 0.5))
+def test_what_draws_from_torchs_generator_is_not_replayed():
+    found = Tape(lambda x: (F.dropout(x, 0.5),), [rows(0)[0]])
+    assert found.obstacle is not None
+    assert "generator" in found.obstacle
+
+
+def test_a_conjugate_is_not_taken_for_the_number():
+    function = lambda x: (torch.complex(x, 2 * x).conj() * 1j,)  # noqa: E731
+    found = Tape(function, [torch.randn(3)])
+    x = torch.rand(3)
+    assert torch.equal(found(x)[0], function(x)[0])
+
+
+def test_a_check_is_made_in_a_replay_too():
+    found = Tape(lambda x: (torch.linalg.cholesky(x),), [torch.eye(2)])
+    with pytest.raises(torch.linalg.LinAlgError):
+        found(-torch.eye(2))
 
 
 def test_tensors_that_nobody_reads_are_not_computed_and_constants_only_once():
@@ -158,6 +168,34 @@ def test_only_known_modules_without_hooks_are_replayed():
         assert not replayable([network()])
 
 
+def squares(y, output):
+    return (y - output).square().sum(-1)
+
+
+class OwnLinear(nn.Linear):
+    pass
+
+
+def replaced_forward():
+    model = network()
+    model[1].forward = lambda x: x * 2
+    return model
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: ll.likelihoods.Distance(squares),
+        lambda: torch.nn.utils.parametrizations.weight_norm(OwnLinear(2, 3)),
+        lambda: torch.fx.symbolic_trace(network()),
+        lambda: nn.TransformerEncoderLayer(4, 2, activation=lambda x: x.relu()),
+        replaced_forward,
+    ],
+)
+def test_code_of_the_user_inside_of_known_modules_is_found(make):
+    assert not replayable([make()])
+
+
 # ── in fit ──
 
 
@@ -229,6 +267,36 @@ def test_every_model_steps_with_the_same_bits_from_a_tape(name, monkeypatch):
         losses = [rule.step(batch, k) for k, batch in enumerate(batches)]
         ends.append([*losses, *own.state_dict().values()])
     for mine, theirs in zip(*ends, strict=True):
+        assert torch.equal(mine, theirs)
+
+
+def freeze(model):
+    model.layers[0].requires_grad_(False)
+
+
+def hook(model):
+    model.layers[0].register_forward_hook(lambda module, args, output: output * 2)
+
+
+def less_dropout(model):
+    model.layers[0].drop.p_drop = 0.9
+
+
+@pytest.mark.parametrize("change", [freeze, hook, less_dropout])
+def test_what_a_listener_changes_between_epochs_takes_effect(change, monkeypatch):
+    data, ends = ll.data.load("moons", num=200), []
+    for allowed in (True, False):
+        monkeypatch.setattr(gradient, "replayable", replayable if allowed else lambda modules: False)
+        torch.manual_seed(0)
+        model = ll.models.MLP(2, (16, 16), 1, p_drop=0.2)
+
+        def listen(event, model=model):
+            if type(event).__name__ == "EpochDone" and event.epoch == 3:
+                change(model)
+
+        ll.fit(model, data, epochs=6, batch=20, progress=False, compile="off", listeners=[listen])
+        ends.append(model.state_dict())
+    for mine, theirs in zip(*(end.values() for end in ends), strict=True):
         assert torch.equal(mine, theirs)
 
 

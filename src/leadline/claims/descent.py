@@ -49,7 +49,7 @@ def double_descent(full: bool) -> Evidence:
     settings: dict[str, Any]
     if full:
         data = mnist1d(num=6000, test=0.5, val=0.0)
-        widths, settings = (4, 6, 8, 12, 16, 20, 24, 32, 40, 56, 100, 200), {"seeds": 5, "epochs": 1000, "lr": 0.005}
+        widths, settings = (4, 6, 8, 12, 16, 20, 24, 32, 40, 56, 100, 200), {"seeds": 12, "epochs": 1000, "lr": 0.005}
     else:
         data = mnist1d(num=2600, test=2000 / 2600, val=0.0, max_translation=1)
         widths, settings = (3, 5, 10, 96), {"seeds": 5, "epochs": 250, "lr": 0.02, "compile": "off", "threads": 1}

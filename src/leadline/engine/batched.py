@@ -64,6 +64,7 @@ class linear_by_members(TorchFunctionMode):  # noqa: N801 - read as a verb: with
     def __torch_function__(
         self, function: Callable[..., Any], types: Any, args: Any = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
-        if function is F.linear and not kwargs and len(args) == 3 and args[2] is not None and args[0].dim() == 2:
+        rows = function is F.linear and not kwargs and len(args) == 3 and args[2] is not None and args[0].dim() == 2
+        if rows and not torch.is_autocast_enabled(args[0].device.type):  # which casts on its own way
             return _Linear.apply(*args)
         return function(*args, **(kwargs or {}))

@@ -309,9 +309,10 @@ def _put(members: Sequence[Member], weights: bytes) -> None:
 def _sendable(error: BaseException) -> tuple[type[BaseException], tuple[Any, ...], dict[str, Any]]:
     """What `_rebuilt` makes the error from; one that does not survive the way is told in words."""
     more = {name: value for name, value in vars(error).items() if isinstance(value, (str, list))}
-    told = type(error), error.args, more
     with suppress(Exception):
-        if str(_rebuilt(*ForkingPickler.loads(ForkingPickler.dumps(told)))) == str(error):
+        told = type(error), tuple(error.__reduce__()[1]), more  # an OSError keeps its file there alone
+        plain = all(isinstance(part, (str, int, float, bytes, type(None))) for part in told[1])
+        if plain and str(_rebuilt(*ForkingPickler.loads(ForkingPickler.dumps(told)))) == str(error):
             return told
     return RuntimeError, (f"{type(error).__name__}: {error}",), {"__notes__": more["__notes__"]}
 
@@ -319,7 +320,6 @@ def _sendable(error: BaseException) -> tuple[type[BaseException], tuple[Any, ...
 def _rebuilt(kind: type[BaseException], args: tuple[Any, ...], more: dict[str, Any]) -> BaseException:
     """Without `__init__`, which may ask for other arguments than those that an error keeps."""
     error = kind.__new__(kind, *args)
-    error.args = args
     vars(error).update(more)
     return error
 

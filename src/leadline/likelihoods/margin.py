@@ -130,6 +130,11 @@ class Distance(Likelihood):
             )
         self.dim = self.dim_output = whole("dim", dim)
 
+    @property
+    def calls_user_code(self) -> bool:
+        """Whether the distance is a function of the user, of which nobody knows what it does at another step."""
+        return self.measure not in _OWN
+
     @classmethod
     def for_target(cls, target: Target, **options: Any) -> Distance:
         return cls(dim=target.dim, **options)

@@ -24,7 +24,7 @@ from leadline.optim.objective import Objective
 from leadline.optim.optimizers import optimizer as optimizer_by_name
 from leadline.optim.rule import Rule
 from leadline.optim.schedules import schedule as schedule_by_name
-from leadline.optim.tape import Repeated, replayable
+from leadline.optim.tape import Repeated, described, replayable
 from leadline.regularize.regularizer import Regularizer
 from leadline.settings import Settings
 
@@ -82,6 +82,7 @@ class Gradient(Rule):
         self._gradients: Repeated | None = None
         if total_steps >= _MANY and self.settings.accumulate == 1 and self.parameters and replayable([self.objective]):
             self._gradients = Repeated(self._loss_and_gradients)
+            self._begun: Any = None
 
     @property
     def custom_schedule(self) -> bool:
@@ -90,6 +91,8 @@ class Gradient(Rule):
 
     def step(self, batch: Batch, index: int) -> Tensor:
         self._set_rate(index)
+        if self._gradients is not None and index % self.steps_per_epoch == 0:
+            self._look_again()
         if self._closure:
             loss = cast(Tensor, self.optimizer.step(cast(Any, lambda: self.backward(batch))))
         else:
@@ -118,6 +121,13 @@ class Gradient(Rule):
         if self.settings.clip is not None:
             nn.utils.clip_grad_norm_(self.parameters, self.settings.clip)
         return loss
+
+    def _look_again(self) -> None:
+        """Once an epoch: where the model is no longer what it was, steps run as they are written from now on."""
+        now = described([self.objective])
+        if self._begun is not None and now != self._begun:
+            self._gradients = None
+        self._begun = now
 
     def _forget(self) -> None:
         for p in self.parameters:
