@@ -15,6 +15,7 @@ clipping. Everything else goes through `leadline.engine.step`.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
@@ -238,7 +239,7 @@ def _read(chain: Sequence[Link], k: int) -> str:
 
 
 def _of(expression: str, k: int) -> str:
-    return expression.replace("z", f"z{k}").replace(f"tl.maz{k}imum", "tl.maximum")
+    return re.sub(r"\bz\b", f"z{k}", expression)
 
 
 def _kept(link: Link, k: int) -> str:

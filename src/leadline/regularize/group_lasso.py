@@ -12,9 +12,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from torch import Tensor
+from torch import Tensor, nn
 
 from leadline.regularize.penalty import Penalty
+from leadline.regularize.strength import weights_of
 
 
 class GroupLasso(Penalty):
@@ -22,7 +23,6 @@ class GroupLasso(Penalty):
         strength: λ of eq. 1, at least 0.
 
     >>> import torch
-    >>> from torch import nn
     >>> model = nn.Sequential(nn.Linear(4, 1), nn.Linear(1, 1))
     >>> _ = nn.init.constant_(model[0].weight, 1.0)
     >>> round(GroupLasso(0.5).objective(torch.tensor(1.0), model, 1.0).item(), 6)  # 1 + 0.5 · √4 · ‖(1, 1, 1, 1)‖
@@ -34,6 +34,6 @@ class GroupLasso(Penalty):
     def __init__(self, strength: float = 1e-3):
         super().__init__(strength)
 
-    def sizes(self, weights: list[Tensor]) -> Iterable[Tensor]:
-        rows = (w.flatten(1) for w in weights[:-1])
+    def sizes(self, model: nn.Module) -> Iterable[Tensor]:
+        rows = (w.flatten(1) for w in weights_of(model)[:-1])
         return ((row.square().sum(1) + 1e-12).sqrt().sum() * row.shape[1] ** 0.5 for row in rows)  # eq. 1

@@ -8,16 +8,16 @@ nothing to count, and is refused.
 
 from __future__ import annotations
 
-import torch
+from collections.abc import Iterable
+
 from torch import Tensor, nn
 
 from leadline.errors import UserError
 from leadline.layers.hard_concrete import HardConcrete
-from leadline.regularize.regularizer import Regularizer
-from leadline.regularize.strength import hold
+from leadline.regularize.penalty import Penalty
 
 
-class L0(Regularizer):
+class L0(Penalty):
     """Args:
         strength: λ of eq. 1, at least 0.
 
@@ -27,17 +27,11 @@ class L0(Regularizer):
     3.5
     """
 
-    mechanism = "smoother function"
-    strength: float
-    _strength: Tensor
-
     def __init__(self, strength: float = 1e-3):
-        super().__init__()
-        hold(self, "strength", strength)
+        super().__init__(strength)
 
-    def objective(self, loss: Tensor, model: nn.Module, share: Tensor | float) -> Tensor:
+    def sizes(self, model: nn.Module) -> Iterable[Tensor]:
         gates = [module for module in model.modules() if isinstance(module, HardConcrete)]
         if not gates:
             raise UserError("L0 must have gates to count", got="a model without", do="Train ll.layers.gated(model)")
-        total = sum((gate.expected() for gate in gates), start=torch.zeros_like(loss))
-        return loss + share * self._strength.to(loss.dtype) * total  # eq. 1
+        return (gate.expected() for gate in gates)  # eq. 1

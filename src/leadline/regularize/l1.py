@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from torch import Tensor
+from torch import Tensor, nn
 
 from leadline.regularize.penalty import Penalty
+from leadline.regularize.strength import weights_of
 
 
 class L1(Penalty):
@@ -17,7 +18,6 @@ class L1(Penalty):
         strength: λ of eq. 1, at least 0.
 
     >>> import torch
-    >>> from torch import nn
     >>> model = nn.Linear(2, 1)
     >>> _ = nn.init.constant_(model.weight, -3.0)
     >>> L1(0.5).objective(torch.tensor(1.0), model, 1.0).item()
@@ -26,5 +26,5 @@ class L1(Penalty):
 
     name = "l1"
 
-    def sizes(self, weights: list[Tensor]) -> Iterable[Tensor]:
-        return (w.abs().sum() for w in weights)  # eq. 1
+    def sizes(self, model: nn.Module) -> Iterable[Tensor]:
+        return (w.abs().sum() for w in weights_of(model))  # eq. 1

@@ -12,9 +12,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from torch import Tensor
+from torch import Tensor, nn
 
 from leadline.regularize.penalty import Penalty
+from leadline.regularize.strength import weights_of
 
 
 class L2(Penalty):
@@ -22,7 +23,6 @@ class L2(Penalty):
         strength: λ of eq. 1, at least 0.
 
     >>> import torch
-    >>> from torch import nn
     >>> model = nn.Linear(2, 1)
     >>> _ = nn.init.constant_(model.weight, 3.0)
     >>> L2(0.5).objective(torch.tensor(1.0), model, 1.0).item()  # 1 + 0.5 · (9 + 9)
@@ -31,5 +31,5 @@ class L2(Penalty):
 
     name = "l2"
 
-    def sizes(self, weights: list[Tensor]) -> Iterable[Tensor]:
-        return (w.square().sum() for w in weights)  # eq. 1
+    def sizes(self, model: nn.Module) -> Iterable[Tensor]:
+        return (w.square().sum() for w in weights_of(model))  # eq. 1

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from torch import Tensor
+from torch import Tensor, nn
 
 from leadline.regularize.penalty import Penalty
+from leadline.regularize.strength import weights_of
 
 _EPSILON = 1e-6
 
@@ -21,7 +22,6 @@ class LHalf(Penalty):
         strength: λ of eq. 1, at least 0.
 
     >>> import torch
-    >>> from torch import nn
     >>> model = nn.Linear(1, 1)
     >>> _ = nn.init.constant_(model.weight, 4.0)
     >>> round(LHalf(0.5).objective(torch.tensor(1.0), model, 1.0).item(), 3)
@@ -30,5 +30,5 @@ class LHalf(Penalty):
 
     name = "l_half"
 
-    def sizes(self, weights: list[Tensor]) -> Iterable[Tensor]:
-        return (((w.abs() + _EPSILON).sqrt() - _EPSILON**0.5).sum() for w in weights)  # eq. 1
+    def sizes(self, model: nn.Module) -> Iterable[Tensor]:
+        return (((w.abs() + _EPSILON).sqrt() - _EPSILON**0.5).sum() for w in weights_of(model))  # eq. 1

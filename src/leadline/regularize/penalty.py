@@ -12,11 +12,11 @@ import torch
 from torch import Tensor, nn
 
 from leadline.regularize.regularizer import Regularizer
-from leadline.regularize.strength import hold, weights_of
+from leadline.regularize.strength import hold
 
 
 class Penalty(Regularizer, ABC):
-    """A concrete one says what each matrix costs."""
+    """A concrete one says what the parts of a model cost, most of them each matrix."""
 
     mechanism = "smoother function"
     strength: float
@@ -27,9 +27,9 @@ class Penalty(Regularizer, ABC):
         hold(self, "strength", strength)
 
     @abstractmethod
-    def sizes(self, weights: list[Tensor]) -> Iterable[Tensor]:
-        """What is summed in eq. 1, one number a matrix."""
+    def sizes(self, model: nn.Module) -> Iterable[Tensor]:
+        """What is summed in eq. 1, one number a part."""
 
     def objective(self, loss: Tensor, model: nn.Module, share: Tensor | float) -> Tensor:
-        total = sum(self.sizes(weights_of(model)), start=torch.zeros_like(loss))
+        total = sum(self.sizes(model), start=torch.zeros_like(loss))
         return loss + share * self._strength.to(loss.dtype) * total  # eq. 1

@@ -13,9 +13,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from leadline.regularize.penalty import Penalty
+from leadline.regularize.strength import weights_of
 
 _ITERATIONS = 12
 
@@ -24,7 +25,6 @@ class Spectral(Penalty):
     """Args:
         strength: λ of eq. 1, at least 0.
 
-    >>> from torch import nn
     >>> model = nn.Linear(2, 2)
     >>> _ = model.weight.data.copy_(torch.tensor([[3.0, 0.0], [0.0, 1.0]]))
     >>> round(Spectral(0.5).objective(torch.tensor(1.0), model, 1.0).item(), 4)
@@ -36,8 +36,8 @@ class Spectral(Penalty):
     def __init__(self, strength: float = 1e-3):
         super().__init__(strength)
 
-    def sizes(self, weights: list[Tensor]) -> Iterable[Tensor]:
-        return (largest(w.flatten(1)).square() for w in weights)  # eq. 1
+    def sizes(self, model: nn.Module) -> Iterable[Tensor]:
+        return (largest(w.flatten(1)).square() for w in weights_of(model))  # eq. 1
 
 
 def largest(matrix: Tensor) -> Tensor:
