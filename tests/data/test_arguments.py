@@ -25,7 +25,7 @@ X, Y = np.arange(40.0).reshape(20, 2), np.arange(20) ** 0.5
 def test_every_option_of_every_source_refuses_what_is_no_such_thing(name):
     for option, parameter in inspect.signature(SOURCES[name]).parameters.items():
         for wrong in ("a", None, {}, object()):
-            with pytest.raises(UserError, match=f"{option} must be (a|True)"):
+            with pytest.raises(UserError, match=f"{option} must be (a|True|text)"):
                 SOURCES[name](**{option: wrong})
         if "int" in str(parameter.annotation):
             with pytest.raises(UserError, match=rf"{option} must be a whole number.*Got {option}=2.5. Round it"):

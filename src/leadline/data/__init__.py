@@ -28,15 +28,20 @@ from leadline.data.curves import (
     uneven_noise,
 )
 from leadline.data.data import Batch, Data, Split
+from leadline.data.folder import find_task
 from leadline.data.folds import folds
+from leadline.data.idx import holds_idx, idx
+from leadline.data.images import images
 from leadline.data.inputs import Identity, Inputs, Rescale, Standardize
 from leadline.data.labels import binary_1d, three_classes_1d, two_gaussians
 from leadline.data.measurements import car_prices, height_weight, pedestrians, repayment, wind_direction, wind_speed
 from leadline.data.mnist1d import mnist1d
 from leadline.data.patterns import memories, patterns
+from leadline.data.pictures import Pictures
 from leadline.data.plane import blobs, checkerboard, circles, imbalanced, moons, separable, spirals, xor
 from leadline.data.pretext import reconstruction, which_is_original
 from leadline.data.resample import bootstrap, label_noise
+from leadline.data.scenes import scenes
 from leadline.data.table import ENDINGS, table
 from leadline.data.target import Target
 from leadline.data.whitening import Whiten, whitened, whitening
@@ -55,27 +60,30 @@ SOURCES: dict[str, Callable[..., Data]] = {
         *(line, linear, twelve_points, gabor, sine, quasi_sine, uneven_noise, step, smooth, cubic, gap),
         *(inverse, branches),
         patterns,
+        scenes,
         *(wind_direction, wind_speed, pedestrians, repayment, height_weight, car_prices),
     )
 }
 
+_FROM_FILES: dict[str, Callable[..., Data]] = {"table": table, "images": images, "idx": idx}
+
 #: ways to turn raw rows into network inputs, by the name under which a run records them
 INPUTS: dict[str, type[Inputs]] = {
-    kind.__name__: kind for kind in (Identity, Standardize, Rescale, TableInputs, Whiten)
+    kind.__name__: kind for kind in (Identity, Standardize, Rescale, TableInputs, Whiten, Pictures)
 }
 
 
 def source(name: str) -> Callable[..., Data]:
-    """The source of a name, "table" included; an unknown name answers with the closest known one.
+    """The source of a name, "table", "images" and "idx" included; an unknown name answers with the closest known one.
 
     >>> source("moons").__name__
     'moons'
     """
-    return lookup(name, {**SOURCES, "table": table}, "data set")
+    return lookup(name, {**SOURCES, **_FROM_FILES}, "data set")
 
 
 def load(what: str | Path | Mapping[str, Any], /, **options: Any) -> Data:
-    """Data by the name of a source, the path of a table, or a recipe (`Data.recipe`).
+    """Data by the name of a source, the path of a table or of a folder of pictures, or a recipe (`Data.recipe`).
 
     Args:
         what: which data.
@@ -102,13 +110,13 @@ def load(what: str | Path | Mapping[str, Any], /, **options: Any) -> Data:
         )
     name = str(what)
     if is_path(what):
-        name, options = "table", {"path": what, **options}
+        name, options = reader_of(what), {"path": what, **options}
     function = source(name)
     return function(**arguments(function, (), options))
 
 
 def is_path(what: str | Path) -> bool:
-    """Whether this names a file rather than a source: it looks like one, or there is one of that name.
+    """Whether this names a file or folder rather than a source: it looks like one, or there is one of that name.
 
     >>> is_path("moons"), is_path("moons.csv")
     (False, True)
@@ -116,9 +124,25 @@ def is_path(what: str | Path) -> bool:
     name = str(what)
     if isinstance(what, Path) or name.lower().endswith(ENDINGS):
         return True
-    if name.lower() in {known.lower() for known in (*SOURCES, "table")}:
+    if name.lower() in {known.lower() for known in (*SOURCES, *_FROM_FILES)}:
         return False
-    return "/" in name or "\\" in name or Path(name).suffix != "" or Path(name).is_file()
+    return "/" in name or "\\" in name or Path(name).suffix != "" or Path(name).exists()
+
+
+def reader_of(path: str | Path) -> str:
+    """Which source reads a path: "images" for a folder with pictures or an .npz, "idx" for IDX files, else "table".
+
+    >>> reader_of("cars.csv"), reader_of("digits.npz")
+    ('table', 'images')
+    """
+    path = Path(path).expanduser()
+    if path.suffix.lower() == ".npz":
+        return "images"
+    if path.is_dir() and holds_idx(path):
+        return "idx"
+    if path.is_file() and "-ubyte" in path.name:
+        return "idx"
+    return "images" if path.is_dir() and find_task(path) != "none" else "table"
 
 
 def inputs_from(name: str, config: Mapping[str, Any]) -> Inputs:
@@ -145,16 +169,21 @@ __all__ = [
     "Batch",
     "Data",
     "Inputs",
+    "Pictures",
     "Split",
     "Target",
     "arrays",
     "bootstrap",
+    "find_task",
     "folds",
+    "idx",
+    "images",
     "inputs_from",
     "is_path",
     "label_noise",
     "load",
     "memories",
+    "reader_of",
     "reconstruction",
     "source",
     "table",

@@ -187,6 +187,11 @@ class Data:
         """Width of what a network reads, for inputs that are vectors."""
         return self.inputs.dim(self.train.x)
 
+    @property
+    def shape_input(self) -> tuple[int, ...]:
+        """Shape of a row as a network reads it."""
+        return tuple(self.inputs.encode(self.train.x[:1]).shape[1:])
+
     @cached_property
     def fingerprint(self) -> str:
         """Hash of every number that training can see: equal fingerprints mean equal data."""

@@ -17,6 +17,8 @@ class Inputs(ABC, Configured):
     """`encode` takes raw rows to network inputs; `read` takes whatever a user holds to raw rows."""
 
     names: tuple[str, ...] = ()
+    #: whether raw rows are kept as they are, being smaller, and encoded when a batch is gathered
+    late: bool = False
 
     @abstractmethod
     def encode(self, x: Tensor) -> Tensor:

@@ -14,9 +14,14 @@ from leadline.errors import DataError
 from leadline.names import suggest
 from leadline.settings import given
 
-KINDS = ("real", "positive", "count", "angle", "proportion", "binary", "classes", "signs", "ordered", "ranking")
+SPATIAL = ("pixels", "boxes", "points")  # answers that have a place in a picture
+KINDS = (
+    *("real", "positive", "count", "angle", "proportion", "binary", "classes", "signs", "ordered", "ranking"),
+    *SPATIAL,
+)
 DISCRETE = ("binary", "classes", "ordered")
 SEVERAL = "several"  # columns that are not all real numbers
+_PLACES = {"pixels": "{} classes a pixel", "boxes": "boxes of {} classes", "points": "{} points"}
 
 
 @dataclass(frozen=True)
@@ -24,7 +29,7 @@ class Target:
     """Args:
         kind: one of `KINDS`, or "several" for columns of different kinds.
         name: the column's name.
-        classes: names of the classes in the order of their codes, or of the items of a ranking.
+        classes: names of the classes in the order of their codes, of the items of a ranking, or of points.
         dim: number of outputs a row (real kinds, several columns, and the items of a ranking).
         shift, scale: mean and standard deviation of y over the training split, one per output: the unit in which
             a network predicts a real target. Likelihoods undo it, so losses and predictions are in y's own unit.
@@ -34,6 +39,8 @@ class Target:
     ['eel', 'cat']
     >>> print(Target.of(Target("angle", "direction"), Target("positive", "speed")))
     direction: angle; speed: positive
+    >>> print(Target("pixels", "mask", classes=("sky", "road", "car")))
+    mask: 3 classes a pixel
     """
 
     kind: str
@@ -52,6 +59,11 @@ class Target:
     def discrete(self) -> bool:
         """Whether y holds class codes."""
         return self.kind in DISCRETE
+
+    @property
+    def spatial(self) -> bool:
+        """Whether y says where: classes of pixels, boxes or points of a picture."""
+        return self.kind in SPATIAL
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -128,6 +140,8 @@ class Target:
             return f"{self.name}: {' < '.join(self.classes)}"
         if self.kind == "ranking":
             return f"{self.name}: ranking of {self.dim} items"
+        if self.kind in _PLACES:
+            return f"{self.name}: {_PLACES[self.kind].format(len(self.classes))}"
         if self.columns:
             return "; ".join(map(str, self.columns))
         return f"{self.name}: {self.kind}" + (f" ({self.dim} values)" if self.dim > 1 else "")
