@@ -39,7 +39,7 @@ def check_model(model: nn.Module | type[nn.Module], x: Tensor | None = None) -> 
 
     Args:
         model: a model, or its class, whose `tiny()` is then taken.
-        x: a batch of inputs, at least two rows; without it, random rows of width `model.dim_input`.
+        x: a batch of inputs, at least two rows; without it, random rows of `row_shape(model)`.
 
     Layers that normalise over the batch mix its rows on purpose; they are held in evaluation mode where the
     contract asks that rows stand alone.
@@ -61,7 +61,8 @@ def check_likelihood(likelihood: Likelihood, output: Tensor, y: Tensor) -> None:
     """Raise a ContractError unless `likelihood` keeps the contract of a likelihood on these rows.
 
     Args:
-        output: what a network could return, shape (B, dim_output), B at least 2.
+        output: what a network could return, shape (B, dim_output), or (B, dim_output, ...) where answers have places,
+            B at least 2.
         y: targets that the family accepts.
 
     >>> from leadline.likelihoods import Categorical
@@ -308,7 +309,18 @@ def _measures(likelihood: Likelihood, output: Tensor, y: Tensor) -> None:
         _must(value.shape == (len(y),), likelihood, f"{name} has shape {tuple(value.shape)}, not one value per example")
     summary = likelihood.summary({name: float(value.detach().mean()) for name, value in measures.items()})
     _must("nll" in summary or not likelihood.has_density, likelihood, "summary() has no nll")
-    _must(likelihood.headline in summary, likelihood, f"summary() has no {likelihood.headline}, its headline")
+    found = {**summary, **_overall(likelihood.double(), output.detach().double(), _double(y))}
+    _must(likelihood.headline in found, likelihood, f"summary() has no {likelihood.headline}, its headline")
+
+
+def _overall(likelihood: Likelihood, output: Tensor, y: Tensor) -> dict[str, float]:
+    """Metrics of all rows together, out of tallies that do not depend on the batches in which the rows came."""
+    tallies = likelihood.tallies(output, y)
+    alone = [likelihood.tallies(output[row : row + 1], y[row : row + 1]) for row in range(len(y))]
+    for name, value in tallies.items():
+        joined = torch.cat([part[name] for part in alone])
+        _close(joined.double(), value.double(), likelihood, f"tally {name} of a row alone is another than in a batch")
+    return likelihood.overall(tallies)
 
 
 def _likelihood_config(likelihood: Likelihood, output: Tensor, y: Tensor) -> None:
@@ -322,7 +334,9 @@ def _likelihood_config(likelihood: Likelihood, output: Tensor, y: Tensor) -> Non
 def _prediction(likelihood: Likelihood, output: Tensor, y: Tensor) -> None:
     prediction = likelihood.prediction(output)
     _must(len(prediction) == len(y), likelihood, f"a prediction of {len(y)} rows has length {len(prediction)}")
-    _must(prediction.mode.shape == y.shape, likelihood, f"mode has shape {tuple(prediction.mode.shape)}, y {y.shape}")
+    mode = prediction.mode.shape
+    same = mode[:1] + mode[2:] == y.shape[:1] + y.shape[2:] if "boxes" in likelihood.kinds else mode == y.shape
+    _must(same, likelihood, f"mode has shape {tuple(mode)}, y {tuple(y.shape)}")  # as many boxes as it sees
     if not likelihood.has_density:
         return
     first, again = prediction.sample(3, seed=5), prediction.sample(3, seed=5)
@@ -371,15 +385,27 @@ def _tiny(model_type: type[nn.Module]) -> nn.Module:
     return made
 
 
-def _inputs(model: nn.Module) -> Tensor:
-    width = getattr(model, "dim_input", None)
+def row_shape(model: nn.Module) -> tuple[int, ...]:
+    """The shape of a row that a model says it can read: its `input_shape`, or its width `dim_input`.
+
+    >>> from leadline.models import MLP
+    >>> row_shape(MLP.tiny())
+    (3,)
+    """
+    shape, width = getattr(model, "input_shape", None), getattr(model, "dim_input", None)
+    if shape is not None:
+        return tuple(shape)
     if not isinstance(width, int):
         raise UserError(
-            "check_model needs inputs for a model without dim_input",
+            "check_model needs inputs for a model with neither input_shape nor dim_input",
             got=f"no x for {type(model).__name__}",
             do="Pass x, a batch of at least two rows",
         )
-    return torch.randn(6, width)
+    return (width,)
+
+
+def _inputs(model: nn.Module) -> Tensor:
+    return torch.randn(6, *row_shape(model))
 
 
 def _read_config(thing: Any) -> dict[str, Any]:

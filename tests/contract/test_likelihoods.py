@@ -258,6 +258,11 @@ class UnknownHeadline(Sound):
     headline = "applause"
 
 
+class TalliesTheBatch(Sound):
+    def tallies(self, output, y):
+        return {"rank": output.squeeze(-1).argsort()}
+
+
 class ConfigBuildsAnother(Sound):
     def __init__(self, tilt=0.0):
         super().__init__()
@@ -279,6 +284,7 @@ BROKEN = {
     NoNll: "no nll",
     UnknownHeadline: "no applause, its headline",
     RefusesAll: "it refuses these rows",
+    TalliesTheBatch: "tally rank of a row alone is another than in a batch",
 }
 
 

@@ -56,12 +56,13 @@ def test_no_model_imports_another(name):
 def test_build_draws_first_weights_from_the_seed_alone(name):
     model_type = MODELS[name]
     options = {key: value for key, value in model_type.tiny().config.items() if key in choices(model_type)}
+    shape = getattr(model_type.tiny(), "input_shape", (4,))
     torch.manual_seed(1)
-    first = build(name, 4, 4, seed=5, **options).state_dict()
+    first = build(name, shape, 4, seed=5, **options).state_dict()
     after_first = torch.rand(1)
     torch.manual_seed(2)
-    again = build(name, 4, 4, seed=5, **options).state_dict()
-    other = build(name, 4, 4, seed=6, **options).state_dict()
+    again = build(name, shape, 4, seed=5, **options).state_dict()
+    other = build(name, shape, 4, seed=6, **options).state_dict()
     assert all(torch.equal(first[key], again[key]) for key in first)
     nothing = not any(bool(value.any()) for value in first.values())  # a perceptron begins with no weights at all
     assert nothing or any(not torch.equal(first[key], other[key]) for key in first)

@@ -3,37 +3,61 @@
 from __future__ import annotations
 
 import inspect
+import math
+from collections.abc import Sequence
 from typing import Any
 
 import torch
 from torch import nn
 
-from leadline.errors import UnknownName
+from leadline.errors import UnknownName, UserError
+from leadline.models.alexnet import AlexNet
+from leadline.models.as_dense import as_dense, dense_matrix, tied
 from leadline.models.boolean import Boolean
 from leadline.models.capacity import capacity, capacity_without_errors, crosstalk, flip_probability
 from leadline.models.circuit import Circuit, Unit, circuit_of
 from leadline.models.composed import Composed
 from leadline.models.constructed import folding, identity, interpolant, narrow, orthants, sawtooth
+from leadline.models.conv_net import ConvNet
+from leadline.models.conv_net_1d import ConvNet1D
 from leadline.models.dense_memory import DenseMemory
+from leadline.models.dense_twin import dense_twin
+from leadline.models.densenet import DenseNet
 from leadline.models.dichotomies import count_dichotomies, cover, estimate_share, share_separable
 from leadline.models.equation import equations
 from leadline.models.fixed_joints import FixedJoints, smoothest
 from leadline.models.fusion import compose, fuse
 from leadline.models.gabor import Gabor
+from leadline.models.grid_detector import GridDetector
+from leadline.models.highway import Highway
 from leadline.models.hopfield import Hopfield
+from leadline.models.hourglass import Hourglass
 from leadline.models.inverse import inverse
 from leadline.models.kinds import kind
+from leadline.models.lenet import LeNet
 from leadline.models.linear import Linear
 from leadline.models.mlp import MLP
 from leadline.models.modern_hopfield import ModernHopfield
+from leadline.models.named_weights import load_named, torchvision_names
+from leadline.models.network_in_network import NetworkInNetwork
+from leadline.models.neural_ode import NeuralODE
+from leadline.models.norm_free import NormFree
 from leadline.models.perceptron import Perceptron
 from leadline.models.polynomial import Polynomial
 from leadline.models.pruning import prune
 from leadline.models.residual import Residual
+from leadline.models.resnet import ResNet
+from leadline.models.resnext import ResNeXt
+from leadline.models.segmenter import Segmenter
 from leadline.models.separability import novikoff, separable, separate, version_space
+from leadline.models.shake_resnet import ShakeResNet
 from leadline.models.shallow import Shallow
+from leadline.models.stochastic_depth import StochasticDepth
 from leadline.models.symmetry import flip, fold, permute, rescale
 from leadline.models.transfer import freeze, transfer
+from leadline.models.u_net import UNet
+from leadline.models.vgg import VGG
+from leadline.models.wide_resnet import WideResNet
 from leadline.names import lookup, suggest
 from leadline.settings import whole
 
@@ -51,17 +75,41 @@ MODELS: dict[str, type[nn.Module]] = {
     "Polynomial": Polynomial,
     "Gabor": Gabor,
     "FixedJoints": FixedJoints,
+    "Highway": Highway,
+    "StochasticDepth": StochasticDepth,
+    "ShakeResNet": ShakeResNet,
+    "NormFree": NormFree,
+    "NeuralODE": NeuralODE,
+    "UNet": UNet,
+    "Segmenter": Segmenter,
+    "Hourglass": Hourglass,
+    "GridDetector": GridDetector,
+    "ConvNet1D": ConvNet1D,
+    "ConvNet": ConvNet,
+    "LeNet": LeNet,
+    "AlexNet": AlexNet,
+    "VGG": VGG,
+    "NetworkInNetwork": NetworkInNetwork,
+    "ResNet": ResNet,
+    "WideResNet": WideResNet,
+    "ResNeXt": ResNeXt,
+    "DenseNet": DenseNet,
 }
 
 #: what `build` fills in from the data; everything else of a constructor is the user's to choose
-FROM_DATA = ("dim_input", "dim_output")
+FROM_DATA = ("dim_input", "dim_output", "channels", "size")
 
 
-def build(name: str, dim_input: int, dim_output: int, seed: int = 0, **options: Any) -> nn.Module:
+def build(name: str, dim_input: int | Sequence[int], dim_output: int, seed: int = 0, **options: Any) -> nn.Module:
     """The model called `name`, with first weights drawn from `seed` alone.
+
+    Args:
+        dim_input: numbers a row, or the shape of a row: (channels, rows, columns) of a picture.
 
     >>> build("mlp", 4, 3, hidden=(8,)).config["hidden"]
     [8]
+    >>> build("ConvNet", (1, 28, 28), 10).config["channels"]
+    1
     """
     model_type = lookup(name, MODELS, "model")
     known = choices(model_type)
@@ -75,9 +123,33 @@ def build(name: str, dim_input: int, dim_output: int, seed: int = 0, **options: 
                 do=f"{model_type.__name__} has {own}" if have or not known else suggest(option, known).rstrip("."),
             )
     seed = whole("seed", seed, 0, 2**63 - 1, usual=0)
+    shape = (dim_input,) if isinstance(dim_input, int) else tuple(dim_input)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        return model_type(dim_input=dim_input, dim_output=dim_output, **options)
+        return model_type(**sizes_from(model_type, shape), dim_output=dim_output, **options)
+
+
+def sizes_from(model_type: type[nn.Module], shape: Sequence[int]) -> dict[str, Any]:
+    """What a constructor is told of the rows: their number of values, or channels and size.
+
+    Args:
+        shape: of a row as the network reads it.
+
+    >>> sizes_from(MLP, (1, 28, 28)), sizes_from(LeNet, (1, 28, 28)), sizes_from(ConvNet1D, (40,))
+    ({'dim_input': 784}, {'channels': 1, 'size': (28, 28)}, {'dim_input': 40, 'channels': 1})
+    """
+    wanted = inspect.signature(model_type).parameters
+    if "channels" not in wanted:
+        return {"dim_input": math.prod(shape)}
+    if "dim_input" in wanted:  # a series, with or without channels
+        if len(shape) in (1, 2):
+            return {"dim_input": shape[-1], "channels": shape[0] if len(shape) == 2 else 1}
+        must, do = "series: (length,) or (channels, length)", "ConvNet or ResNet, which read pictures"
+    else:
+        if len(shape) in (3, 4):
+            return {"channels": shape[0]} | ({"size": tuple(shape[1:])} if "size" in wanted else {})
+        must, do = "pictures: (channels, rows, columns)", "MLP, or ConvNet1D for a series"
+    raise UserError(f"{model_type.__name__} must be given {must}", got=f"rows of shape {tuple(shape)}", do=f"Use {do}")
 
 
 def choices(model_type: type[nn.Module]) -> dict[str, inspect.Parameter]:
@@ -89,20 +161,40 @@ def choices(model_type: type[nn.Module]) -> dict[str, inspect.Parameter]:
 __all__ = [
     "MLP",
     "MODELS",
+    "VGG",
+    "AlexNet",
     "Boolean",
     "Circuit",
     "Composed",
+    "ConvNet",
+    "ConvNet1D",
     "DenseMemory",
+    "DenseNet",
     "FixedJoints",
     "Gabor",
+    "GridDetector",
+    "Highway",
     "Hopfield",
+    "Hourglass",
+    "LeNet",
     "Linear",
     "ModernHopfield",
+    "NetworkInNetwork",
+    "NeuralODE",
+    "NormFree",
     "Perceptron",
     "Polynomial",
+    "ResNeXt",
+    "ResNet",
     "Residual",
+    "Segmenter",
+    "ShakeResNet",
     "Shallow",
+    "StochasticDepth",
+    "UNet",
     "Unit",
+    "WideResNet",
+    "as_dense",
     "build",
     "capacity",
     "capacity_without_errors",
@@ -112,6 +204,8 @@ __all__ = [
     "count_dichotomies",
     "cover",
     "crosstalk",
+    "dense_matrix",
+    "dense_twin",
     "equations",
     "estimate_share",
     "flip",
@@ -124,6 +218,7 @@ __all__ = [
     "interpolant",
     "inverse",
     "kind",
+    "load_named",
     "narrow",
     "novikoff",
     "orthants",
@@ -135,6 +230,8 @@ __all__ = [
     "separate",
     "share_separable",
     "smoothest",
+    "torchvision_names",
+    "tied",
     "transfer",
     "version_space",
 ]

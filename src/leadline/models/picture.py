@@ -1,0 +1,30 @@
+"""Pictures that a model can read."""
+
+from __future__ import annotations
+
+from torch import Tensor
+
+from leadline.errors import ShapeError
+
+
+def check_picture(owner: str, x: Tensor, channels: int, least: int = 1) -> None:
+    """Refuse what is not (B, channels, Y, X) with at least `least` rows and columns.
+
+    >>> import torch
+    >>> check_picture("VGG", torch.zeros(2, 3, 16, 64), 3, least=32)
+    Traceback (most recent call last):
+    leadline.errors.ShapeError: VGG: a picture must have at least 32 rows and 32 columns. Got 16 x 64. Enlarge the \
+pictures, or take a model with fewer halvings.
+    """
+    if x.dim() != 4 or x.shape[1] != channels:
+        raise ShapeError(
+            f"{owner}: x must be pictures, (B, {channels}, Y, X)",
+            got=f"x of shape {tuple(x.shape)}",
+            do=f"Build {owner} with channels={x.shape[1]}" if x.dim() == 4 else "Bring the axes into this order",
+        )
+    if min(x.shape[2:]) < least:
+        raise ShapeError(
+            f"{owner}: a picture must have at least {least} rows and {least} columns",
+            got=f"{x.shape[2]} x {x.shape[3]}",
+            do="Enlarge the pictures, or take a model with fewer halvings",
+        )
