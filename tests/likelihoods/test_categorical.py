@@ -4,6 +4,7 @@ import torch
 from leadline.data.target import Target
 from leadline.errors import UserError
 from leadline.likelihoods import Categorical
+from leadline.likelihoods.classes import among
 
 
 def test_it_has_one_output_for_each_class_of_the_target():
@@ -42,3 +43,21 @@ def test_mode_mean_and_deviation():
 def test_options_that_make_no_sense_are_refused(options, message):
     with pytest.raises(UserError, match=message):
         Categorical(*options)
+
+
+def test_the_k_best_classes():
+    torch.manual_seed(0)
+    output, y = torch.randn(50, 30), torch.arange(50) % 30
+    codes, p = Categorical(30).prediction(output).top(5)
+    assert torch.equal(codes, output.topk(5).indices)
+    torch.testing.assert_close(p, output.softmax(-1).topk(5).values)
+    wanted = (codes == y[:, None]).any(-1)
+    assert torch.equal(among(output, y, 5), wanted) and 0 < int(wanted.sum()) < 50
+    assert torch.equal(Categorical(30).measures(output, y)["top5"], wanted.float())
+    with pytest.raises(UserError, match="k must be a whole number from 1 to 30"):
+        Categorical(30).prediction(output).top(31)
+
+
+def test_top5_is_measured_where_there_are_many_classes_and_equal_outputs_earn_no_more_than_their_share():
+    assert "top5" not in Categorical(19).measures(torch.zeros(2, 19), torch.tensor([0, 1]))
+    assert Categorical(20).measures(torch.zeros(20, 20), torch.arange(20))["top5"].sum() == 5

@@ -51,7 +51,9 @@ def look(model: nn.Module, likelihood: Likelihood, x: Tensor, y: Tensor) -> Look
     """
     seen = _Seen()
     # cuDNN's recurrent layers have no backward pass in evaluation mode; torch's own have
-    with untouched(model, training=False), torch.enable_grad(), torch.backends.cudnn.flags(enabled=False):
+    recurrent = any(isinstance(module, nn.RNNBase) for module in model.modules())
+    quick = torch.backends.cudnn.flags(enabled=not recurrent, deterministic=True)
+    with untouched(model, training=False), torch.enable_grad(), quick:
         with Trace(model, seen):
             output = model(x)
         loss = likelihood.loss(output, y).mean()

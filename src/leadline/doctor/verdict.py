@@ -18,6 +18,7 @@ from leadline.data.account import counted
 from leadline.data.data import Data, Split
 from leadline.doctor.calibration import check_calibration
 from leadline.doctor.finding import Finding
+from leadline.doctor.maps import check_maps
 from leadline.doctor.words import percent
 from leadline.engine.evaluation import Evaluation
 from leadline.likelihoods.bernoulli import Bernoulli
@@ -73,6 +74,8 @@ def after(
     >>> [finding.code for finding in found]
     ['underfitting']
     """
+    if data.target.spatial:
+        return check_maps(evaluations, likelihood)
     findings = []
     rivals = {name: _Rival(data, name, likelihood) for name in evaluations if len(data[name])}
     if "train" in rivals:

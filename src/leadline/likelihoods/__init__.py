@@ -9,11 +9,13 @@ from leadline.data.target import Target
 from leadline.errors import UnknownName, UserError
 from leadline.likelihoods.bernoulli import Bernoulli
 from leadline.likelihoods.beta import Beta
+from leadline.likelihoods.boxes import Boxes
 from leadline.likelihoods.categorical import Categorical
 from leadline.likelihoods.divergence import kl
 from leadline.likelihoods.exponential import Exponential
 from leadline.likelihoods.focal import Focal
 from leadline.likelihoods.gamma import Gamma
+from leadline.likelihoods.heat_maps import HeatMaps
 from leadline.likelihoods.huber import Huber
 from leadline.likelihoods.joint import Joint
 from leadline.likelihoods.laplace import Laplace
@@ -26,6 +28,7 @@ from leadline.likelihoods.negative_binomial import NegativeBinomial
 from leadline.likelihoods.normal import Normal
 from leadline.likelihoods.one_hot import OneHot
 from leadline.likelihoods.ordinal import Ordinal
+from leadline.likelihoods.pixels import Pixels
 from leadline.likelihoods.plackett_luce import PlackettLuce
 from leadline.likelihoods.poisson import Poisson
 from leadline.likelihoods.prediction import Prediction
@@ -62,10 +65,13 @@ LIKELIHOODS: dict[str, type[Likelihood]] = {
     "PlackettLuce": PlackettLuce,
     "Mixture": Mixture,
     "Joint": Joint,
+    "Pixels": Pixels,
+    "Boxes": Boxes,
+    "HeatMaps": HeatMaps,
 }
 
 #: what `likelihood_for` fills in from the target; everything else of a constructor is the user's to choose
-FROM_TARGET = ("num_classes", "dim", "shift", "scale", "options", "names")
+FROM_TARGET = ("num_classes", "num_points", "dim", "shift", "scale", "options", "names")
 
 DEFAULTS = {
     "signs": "Signs",
@@ -79,6 +85,9 @@ DEFAULTS = {
     "ordered": "Ordinal",
     "ranking": "PlackettLuce",
     "several": "Joint",
+    "pixels": "Pixels",
+    "boxes": "Boxes",
+    "points": "HeatMaps",
 }
 
 
@@ -126,11 +135,13 @@ __all__ = [
     "LIKELIHOODS",
     "Bernoulli",
     "Beta",
+    "Boxes",
     "Categorical",
     "Distance",
     "Exponential",
     "Focal",
     "Gamma",
+    "HeatMaps",
     "Huber",
     "Joint",
     "Laplace",
@@ -143,6 +154,7 @@ __all__ = [
     "Normal",
     "OneHot",
     "Ordinal",
+    "Pixels",
     "PlackettLuce",
     "Poisson",
     "Prediction",

@@ -17,11 +17,14 @@ from torch.distributions import Categorical as CategoricalDistribution
 
 from leadline.data.target import Target
 from leadline.errors import UserError
-from leadline.likelihoods.classes import ClassPrediction
+from leadline.likelihoods.classes import ClassPrediction, among
 from leadline.likelihoods.codes import SMOOTHING, check_codes, check_smoothing
 from leadline.likelihoods.likelihood import Likelihood
 from leadline.likelihoods.prediction import check_probability
 from leadline.settings import whole
+
+#: classes from which on it is also measured whether y is among the five best
+MANY = 20
 
 
 class Categorical(Likelihood):
@@ -60,7 +63,8 @@ class Categorical(Likelihood):
 
     def measures(self, output: Tensor, y: Tensor) -> dict[str, Tensor]:
         nll = F.cross_entropy(output, y, reduction="none")
-        return {"nll": nll, "accuracy": (output.argmax(-1) == y).to(output.dtype)}
+        found = {"nll": nll, "accuracy": (output.argmax(-1) == y).to(output.dtype)}
+        return found | ({"top5": among(output, y, 5).to(output.dtype)} if self.num_classes >= MANY else {})
 
     def prediction(self, output: Tensor) -> CategoricalPrediction:
         return CategoricalPrediction(self.distribution(output))

@@ -72,6 +72,14 @@ class Likelihood(nn.Module, ABC, Configured):
         """Metrics out of the sample-weighted means of `measures`."""
         return means
 
+    def tallies(self, output: Tensor, y: Tensor) -> dict[str, Tensor]:
+        """What `overall` needs of each example, first axis the example; tallies of batches are joined along it."""
+        return {}
+
+    def overall(self, tallies: dict[str, Tensor]) -> dict[str, float]:
+        """Metrics of all rows together that are no function of means, such as average precision."""
+        return {}
+
     @abstractmethod
     def prediction(self, output: Tensor) -> Prediction:
         """The distribution as an object to ask: mean, mode, interval, quantile, sample, log_prob."""
@@ -94,3 +102,8 @@ class Likelihood(nn.Module, ABC, Configured):
                 got=f"model output of shape {tuple(output.shape)} for {counted(len(y), 'example')}",
                 do=f"Give the model dim_output={self.dim_output}",
             )
+
+
+def full(output: Tensor) -> Tensor:
+    """An output in float32 at least: sums over many places of a picture are lost in 16 bits."""
+    return output.float() if output.element_size() < 4 else output

@@ -174,8 +174,47 @@ class Distance(Likelihood):
 _OWN = frozenset(DISTANCES)
 
 
-class PointPrediction(Prediction):
-    """One value for each row, and no word of how sure it is.
+class Undistributed(Prediction):
+    """A prediction that says what, and no word of how sure it is.
+
+    Args:
+        what: has no density, for messages.
+        instead: what to do for a probability, as a full sentence without its stop.
+    """
+
+    def __init__(self, what: str, instead: str = ""):
+        self.what, self.instead = what, instead
+
+    @property
+    def distribution(self) -> NoReturn:  # type: ignore[override]
+        raise self._none("a distribution")
+
+    @property
+    def mean(self) -> NoReturn:
+        raise self._none("a mean")
+
+    @property
+    def std(self) -> NoReturn:
+        raise self._none("a standard deviation")
+
+    def quantile(self, q: float) -> NoReturn:
+        raise self._none("a quantile")
+
+    def interval(self, level: float = 0.9) -> NoReturn:
+        raise self._none("an interval")
+
+    def sample(self, count: int = 1, seed: int | None = None) -> NoReturn:
+        raise self._none("samples")
+
+    def log_prob(self, y: Any) -> NoReturn:
+        raise self._none("log_prob")
+
+    def _none(self, asked: str) -> NoDensity:
+        return no_density(self.what, asked, self.instead)
+
+
+class PointPrediction(Undistributed):
+    """One value for each row.
 
     Args:
         values: the mode.
@@ -183,41 +222,18 @@ class PointPrediction(Prediction):
     """
 
     def __init__(self, values: Tensor, what: str):
-        self.values, self.what = values, what
+        super().__init__(what)
+        self.values = values
 
     @property
     def mode(self) -> Tensor:
         return self.values
 
-    @property
-    def distribution(self) -> NoReturn:  # type: ignore[override]
-        raise no_density(self.what, "a distribution")
 
-    @property
-    def mean(self) -> NoReturn:
-        raise no_density(self.what, "a mean")
-
-    @property
-    def std(self) -> NoReturn:
-        raise no_density(self.what, "a standard deviation")
-
-    def quantile(self, q: float) -> NoReturn:
-        raise no_density(self.what, "a quantile")
-
-    def interval(self, level: float = 0.9) -> NoReturn:
-        raise no_density(self.what, "an interval")
-
-    def sample(self, count: int = 1, seed: int | None = None) -> NoReturn:
-        raise no_density(self.what, "samples")
-
-    def log_prob(self, y: Any) -> NoReturn:
-        raise no_density(self.what, "log_prob")
-
-
-def no_density(what: str, asked: str) -> NoDensity:
+def no_density(what: str, asked: str, instead: str = "") -> NoDensity:
     """The message that there is no probability here."""
     return NoDensity(
         "only a likelihood has a density",
         got=f"a question for {asked} of {what}, which measures and says nothing of probabilities",
-        do="Ask for the mode; or fit with Bernoulli, or with Normal",
+        do=instead or "Ask for the mode; or fit with Bernoulli, or with Normal",
     )

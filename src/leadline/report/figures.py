@@ -29,11 +29,11 @@ PAD = 23  # points between a title and its axes: room for one line of legend
 LABELS = 25  # classes up to which a matrix names its rows
 
 
-def _styled(function: Callable[..., Any]) -> Callable[..., Any]:
+def styled(function: Callable[..., Any]) -> Callable[..., Any]:
     """Drawn in our style, whatever style the user's session has set."""
 
     @wraps(function)
-    def styled(*args: Any, **kwargs: Any) -> Any:
+    def drawn(*args: Any, **kwargs: Any) -> Any:
         import matplotlib
 
         with matplotlib.rc_context(), warnings.catch_warnings():
@@ -43,10 +43,10 @@ def _styled(function: Callable[..., Any]) -> Callable[..., Any]:
             matplotlib.rcParams.update(MATPLOTLIB)
             return function(*args, **kwargs)
 
-    return styled
+    return drawn
 
 
-def _figure(width: float, height: float) -> Figure:
+def blank(width: float, height: float) -> Figure:
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(width, height), layout="constrained")
@@ -54,12 +54,12 @@ def _figure(width: float, height: float) -> Figure:
     return figure
 
 
-@_styled
+@styled
 def learning(history: Sequence[dict[str, Any]], best_epoch: int | None, metric: str) -> Figure:
     """Training loss and validation nll by epoch over a strip of the learning rate; beside them the headline metric."""
     epochs = [line["epoch"] for line in history]
     both = metric != "nll" and any(np.isfinite(_column(history, split, metric)).any() for split in ("train", "val"))
-    figure = _figure(FULL, 3.7)
+    figure = blank(FULL, 3.7)
     if both:
         axes = figure.subplot_mosaic([["loss", "metric"], ["lr", "metric"]], height_ratios=[4.6, 1])
     else:
@@ -102,7 +102,7 @@ def learning(history: Sequence[dict[str, Any]], best_epoch: int | None, metric: 
     return figure
 
 
-@_styled
+@styled
 def confusion_matrix(counts: np.ndarray, classes: Sequence[str], colour: str) -> Figure:
     """Rows are the true classes; the fuller a cell, the larger its part of the row. `colour` is right, purple wrong."""
     from matplotlib.colors import to_rgb
@@ -114,7 +114,7 @@ def confusion_matrix(counts: np.ndarray, classes: Sequence[str], colour: str) ->
     cells[...] = (*to_rgb(LIGHT["miss"]), 0)
     cells[np.arange(size), np.arange(size), :3] = to_rgb(LIGHT[colour])
     cells[..., 3] = strength
-    figure = _figure(HALF, HALF)
+    figure = blank(HALF, HALF)
     ax = figure.subplots()
     ax.imshow(cells, interpolation="none", aspect="equal")
     ax.grid(False)
@@ -149,10 +149,10 @@ def confusion_matrix(counts: np.ndarray, classes: Sequence[str], colour: str) ->
     return figure
 
 
-@_styled
+@styled
 def reliability_diagram(bins: Reliability, binary: str | None, colour: str) -> Figure:
     """Confidence against how often it was right; `binary` names the class whose probability it is, if there is one."""
-    figure = _figure(HALF, HALF)
+    figure = blank(HALF, HALF)
     top, low = figure.subplots(2, 1, sharex=True, height_ratios=[4, 1])
     top.plot([0, 1], [0, 1], color=LIGHT["soft"], lw=1, ls=(0, (4, 3)), label="perfect")
     whiskers = np.abs(np.stack([bins.frequency - bins.low, bins.high - bins.frequency]))
@@ -175,13 +175,13 @@ def reliability_diagram(bins: Reliability, binary: str | None, colour: str) -> F
     return figure
 
 
-@_styled
+@styled
 def predicted_against_true(
     y: np.ndarray, mean: np.ndarray, ends: tuple[np.ndarray, np.ndarray] | None, names: Sequence[str], colour: str
 ) -> Figure:
     """Each row's prediction, with its 90 % interval, over the true value; one panel an output. Arrays are (B, K)."""
     width = y.shape[1]
-    figure = _figure(HALF, HALF) if width == 1 else _figure(FULL, 3.2 if width > 2 else 4.6)
+    figure = blank(HALF, HALF) if width == 1 else blank(FULL, 3.2 if width > 2 else 4.6)
     for k, ax in enumerate(figure.subplots(1, width, squeeze=False)[0]):
         use = np.isfinite(y[:, k]) & np.isfinite(mean[:, k])
         shown = np.flatnonzero(use)
@@ -212,10 +212,10 @@ def predicted_against_true(
     return figure
 
 
-@_styled
+@styled
 def coverage_curve(observed: np.ndarray, rows: int, names: Sequence[str], colour: str) -> Figure:
     """How often y lay in the interval of each level. `observed` is (levels, K)."""
-    figure = _figure(HALF, HALF)
+    figure = blank(HALF, HALF)
     ax = figure.subplots()
     level = np.array(LEVELS)
     p = np.linspace(0, 1, 101)
@@ -252,15 +252,15 @@ def coverage_curve(observed: np.ndarray, rows: int, names: Sequence[str], colour
     return figure
 
 
-@_styled
+@styled
 def residuals(y: np.ndarray, mean: np.ndarray, names: Sequence[str], colour: str) -> Figure:
     """How the misses are spread, and whether they depend on what was predicted; a column an output."""
     width = y.shape[1]
     if width == 1:
-        figure = _figure(FULL, 3.3)
+        figure = blank(FULL, 3.3)
         pairs = [figure.subplots(1, 2)]
     else:
-        figure = _figure(FULL, 4.8)
+        figure = blank(FULL, 4.8)
         pairs = list(figure.subplots(2, width, squeeze=False).T)
     for k, (spread, against) in enumerate(pairs):
         use = np.isfinite(y[:, k]) & np.isfinite(mean[:, k])
@@ -291,10 +291,10 @@ def residuals(y: np.ndarray, mean: np.ndarray, names: Sequence[str], colour: str
     return figure
 
 
-@_styled
+@styled
 def losses(nll: np.ndarray, colour: str) -> Figure:
     """How the loss is spread over the rows."""
-    figure = _figure(FULL, 3.0)
+    figure = blank(FULL, 3.0)
     ax = figure.subplots()
     nll = nll[np.isfinite(nll)]
     _histogram(ax, nll, colour)
@@ -310,7 +310,7 @@ def losses(nll: np.ndarray, colour: str) -> Figure:
     return figure
 
 
-@_styled
+@styled
 def svg(figure: Figure, name: str) -> str:
     """Inline SVG without any address in it; ids begin with `name`, colours of the palette are CSS variables."""
     import matplotlib
@@ -339,7 +339,7 @@ def svg(figure: Figure, name: str) -> str:
     return re.sub(r"\n\s*", "\n", text).strip()
 
 
-@_styled
+@styled
 def png(figure: Figure) -> bytes:
     from matplotlib.backends.backend_agg import FigureCanvasAgg
 

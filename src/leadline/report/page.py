@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any
 
 from leadline.report import figures
 from leadline.report.facts import Facts
-from leadline.report.results import Draw, colour_of, results, table
+from leadline.report.results import Draw, colour_of, results
 from leadline.report.style import CSS
 from leadline.report.verdict import verdict
-from leadline.report.words import count, duration, escape, metric, metric_range, number
+from leadline.report.words import count, duration, escape, metric, metric_range, number, table
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -161,7 +161,7 @@ def _metrics(facts: Facts, draw: Draw) -> str:
     splits = [name for name in ("train", "val", "test") if name in facts.evaluations]
     if not splits:
         return ""
-    names = list(dict.fromkeys(name for split in splits for name in facts.evaluations[split]))
+    names = list(dict.fromkeys(name for split in splits for name in facts.evaluations[split].main))
     rows = []
     for split in splits:
         evaluation = facts.evaluations[split]

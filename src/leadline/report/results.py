@@ -16,6 +16,7 @@ from leadline.data.data import Split
 from leadline.data.target import SEVERAL
 from leadline.report import figures
 from leadline.report.facts import Facts
+from leadline.report.maps import maps
 from leadline.report.numbers import (
     Answers,
     Turned,
@@ -28,7 +29,7 @@ from leadline.report.numbers import (
     worst,
 )
 from leadline.report.style import LIGHT
-from leadline.report.words import count, escape, number, percent
+from leadline.report.words import count, escape, number, percent, table
 
 Draw = Callable[..., str]
 """draw(name, figure, caption, full=False) -> HTML of a figure, which is also kept as a PNG file."""
@@ -41,6 +42,8 @@ MEASURED = ("real", "positive", "count", "proportion", "angle")  # kinds that ha
 def results(facts: Facts, split: str, draw: Draw) -> str:
     """HTML of the section."""
     target = facts.data.target
+    if target.spatial:
+        return maps(facts, split, draw)
     if target.kind == SEVERAL:
         return _several(facts, split, draw)
     answers = (Turned if target.kind == "angle" else Answers).of(facts, split)
@@ -313,23 +316,6 @@ def _cell(column: Column, value: Any) -> str:
 def _values(values: np.ndarray) -> str:
     shown = ", ".join(number(value.item()) for value in values[:OUTPUTS])
     return shown + (", …" if len(values) > OUTPUTS else "")
-
-
-def table(heads: list[str], rows: list[list[str]], texts: int = 1, last_text: bool = False, cut: bool = False) -> str:
-    """A table of ready HTML cells: the first `texts` columns are words, the rest numbers, but perhaps the last.
-
-    `cut` lets a long table scroll in its card.
-    """
-    words = [k < texts or (last_text and k == len(heads) - 1) for k in range(len(heads))]
-    kind = ["" if word else ' class="num"' for word in words]
-    if last_text:
-        kind[-1] = ' class="last"'
-    head = "".join(f"<th{k}>{escape(name)}</th>" for k, name in zip(kind, heads, strict=True))
-    body = "".join(
-        "<tr>" + "".join(f"<td{k}>{cell}</td>" for k, cell in zip(kind, row, strict=True)) + "</tr>" for row in rows
-    )
-    inner = f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
-    return f'<div class="scroll{" cut" if cut else ""}" tabindex="0">{inner}</div>'
 
 
 def colour_of(split: str) -> str:

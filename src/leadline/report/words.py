@@ -101,3 +101,20 @@ def count(number_of: int, one: str, many: str | None = None) -> str:
 def _sound(text: str) -> str:
     """Without the lone surrogates that no file can hold."""
     return text.encode("utf-8", "replace").decode("utf-8")
+
+
+def table(heads: list[str], rows: list[list[str]], texts: int = 1, last_text: bool = False, cut: bool = False) -> str:
+    """A table of ready HTML cells: the first `texts` columns are words, the rest numbers, but perhaps the last.
+
+    `cut` lets a long table scroll in its card.
+    """
+    words = [k < texts or (last_text and k == len(heads) - 1) for k in range(len(heads))]
+    kind = ["" if word else ' class="num"' for word in words]
+    if last_text:
+        kind[-1] = ' class="last"'
+    head = "".join(f"<th{k}>{escape(name)}</th>" for k, name in zip(kind, heads, strict=True))
+    body = "".join(
+        "<tr>" + "".join(f"<td{k}>{cell}</td>" for k, cell in zip(kind, row, strict=True)) + "</tr>" for row in rows
+    )
+    inner = f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+    return f'<div class="scroll{" cut" if cut else ""}" tabindex="0">{inner}</div>'
