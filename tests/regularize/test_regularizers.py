@@ -16,9 +16,9 @@ from leadline.errors import UserError
 from leadline.layers import noise
 from leadline.likelihoods import Categorical, Normal
 from leadline.optim.objective import Objective
-from leadline.regularize import REGULARIZERS, Confusion, Distillation, Pull, regularizer, soft_loss, words
+from leadline.regularize import REGULARIZERS, Augmentation, Confusion, Distillation, Pull, regularizer, soft_loss, words
 
-WORDS = list(REGULARIZERS)
+WORDS = [word for word, kind in REGULARIZERS.items() if not issubclass(kind, Augmentation)]  # the rest need pictures
 
 
 def batch(num=6, dtype=torch.float64, weight=True):

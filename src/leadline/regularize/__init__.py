@@ -8,9 +8,16 @@ from collections.abc import Iterable
 from leadline.errors import UserError
 from leadline.names import bracketed, lookup
 from leadline.regularize.adversarial import Adversarial, worst_case
+from leadline.regularize.affine import Affine
+from leadline.regularize.augmentation import Augmentation
+from leadline.regularize.colour import Colour, Gray
+from leadline.regularize.crops import Crop, Zoom
+from leadline.regularize.cutmix import CutMix
 from leadline.regularize.distillation import Distillation, soft_loss
 from leadline.regularize.elastic_net import ElasticNet
 from leadline.regularize.ensemble import Ensemble, stack
+from leadline.regularize.erasing import Erase
+from leadline.regularize.flips import Flip, FlipVertical
 from leadline.regularize.flooding import Flooding
 from leadline.regularize.gradient_norm import GradientNorm
 from leadline.regularize.group_lasso import GroupLasso
@@ -26,11 +33,13 @@ from leadline.regularize.mixup import Mixup
 from leadline.regularize.monte_carlo import every_mask, monte_carlo
 from leadline.regularize.posterior import Posterior, laplace, swag
 from leadline.regularize.pull import Pull
+from leadline.regularize.rand_augment import RandAugment
 from leadline.regularize.regularizer import Regularizer
 from leadline.regularize.several import Several
 from leadline.regularize.snapshots import Snapshots
 from leadline.regularize.spectral import Spectral
 from leadline.regularize.trained import Member, Trained
+from leadline.regularize.turns import Turn
 from leadline.regularize.weight_noise import WeightNoise
 from leadline.settings import given
 
@@ -40,6 +49,7 @@ REGULARIZERS: dict[str, type[Regularizer]] = {
         *(L2, L1, LHalf, ElasticNet, GroupLasso, Spectral),
         *(InputNoise, Mask, WeightNoise, LabelNoise, LabelSmoothing),
         *(Mixup, Adversarial, Flooding, GradientNorm),
+        *(Flip, FlipVertical, Turn, Crop, Zoom, Affine, Colour, Gray, Erase, CutMix, RandAugment),
     )
 }
 
@@ -86,11 +96,20 @@ __all__ = [
     "L1",
     "L2",
     "Adversarial",
+    "Affine",
+    "Augmentation",
+    "Colour",
     "Confusion",
+    "Crop",
+    "CutMix",
     "Distillation",
     "ElasticNet",
+    "Erase",
+    "Flip",
+    "FlipVertical",
     "Flooding",
     "GradientNorm",
+    "Gray",
     "GroupLasso",
     "InputNoise",
     "LHalf",
@@ -99,9 +118,12 @@ __all__ = [
     "Mask",
     "Mixup",
     "Pull",
+    "RandAugment",
     "Regularizer",
     "Spectral",
+    "Turn",
     "WeightNoise",
+    "Zoom",
     "Ensemble",
     "Member",
     "Posterior",

@@ -21,6 +21,7 @@ class L0(Penalty):
     """Args:
         strength: λ of eq. 1, at least 0.
 
+    >>> import torch
     >>> from leadline.layers import gated
     >>> model = gated(nn.Sequential(nn.Linear(3, 2)), start=0.5)
     >>> round(L0(0.5).objective(torch.tensor(1.0), model, 1.0).item(), 2)  # 1 + 0.5 · 6 gates · 0.83

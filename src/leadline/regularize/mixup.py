@@ -2,8 +2,9 @@
 
     x~ = λ x_i + (1 - λ) x_j,   loss = λ loss(f[x~], y_i) + (1 - λ) loss(f[x~], y_j),   λ ~ Beta(a, a)        (1)
 
-Between two rows the network shall answer in between. j is the next row of the batch, whose rows come in a random order;
-each row draws a λ of its own. For class labels eq. 1 is the loss of the mixed label.
+Between two rows the network shall answer in between. j is the row before in the batch, whose rows come in a random
+order; each row draws a λ of its own. For class labels eq. 1 is the loss of the mixed label, and so for the classes of
+pixels. Boxes and points are lists of places, which have no mixture.
 
 Paper      one λ for a whole batch there
 """
@@ -14,7 +15,11 @@ import torch
 from torch import Tensor
 
 from leadline.data.data import Batch
+from leadline.data.inputs import Inputs
+from leadline.data.target import Target
+from leadline.errors import UserError
 from leadline.layers import noise
+from leadline.regularize.mixing import with_mates
 from leadline.regularize.regularizer import Regularizer, Score
 from leadline.regularize.strength import hold
 from leadline.settings import real
@@ -44,6 +49,14 @@ class Mixup(Regularizer):
         real("concentration", concentration, 0, above=True, usual=0.2)
         hold(self, "concentration", concentration)
 
+    def meet(self, inputs: Inputs, target: Target) -> None:
+        if target.kind in ("boxes", "points"):
+            raise UserError(
+                "mixup must have answers that can be mixed: classes, numbers or classes of pixels",
+                got=f"a target of {target.kind}",
+                do="Leave mixup out; flip, crop, affine and colour do for places too",
+            )
+
     def _part(self, batch: Batch, dtype: torch.dtype) -> Tensor:
         keys = batch.keys
         if keys is None:
@@ -56,10 +69,4 @@ class Mixup(Regularizer):
         return part * x + (1 - part) * x.roll(1, 0)
 
     def score(self, inner: Score, batch: Batch) -> Score:
-        part: Tensor = self.__dict__.pop("drawn")  # of the same batch: its inputs come first
-
-        def mixed(output: Tensor, y: Tensor) -> Tensor:
-            own, mate = inner(output, y), inner(output, y.roll(1, 0))
-            return part.to(own.dtype) * own + (1 - part.to(own.dtype)) * mate  # eq. 1
-
-        return mixed
+        return with_mates(inner, self.__dict__.pop("drawn"))  # eq. 1, of the same batch: its inputs come first

@@ -1,6 +1,6 @@
-"""What a regulariser may change: what the network reads, its weights for a batch, the score of its output, the loss.
+"""What a regulariser may change: the rows, what the network reads, its weights for a batch, the score, the loss.
 
-    loss = r[ mean_i  score(f[inputs(x_i), weights(φ)], y_i) ]  + penalties        (1)
+    (x_i, y_i) = rows(batch)_i,   loss = r[ mean_i  score(f[inputs(x_i), weights(φ)], y_i) ]  + penalties        (1)
 
 Each is a wrapper around the same step, so that any of them works with any model, any likelihood and any optimizer.
 Whatever it draws comes from the keys of the rows (`leadline.layers.noise`): resumed and repeated runs draw the same.
@@ -14,6 +14,8 @@ from torch import Tensor, nn
 
 from leadline.config import Configured
 from leadline.data.data import Batch
+from leadline.data.inputs import Inputs
+from leadline.data.target import Target
 
 Score = Callable[[Tensor, Tensor], Tensor]
 
@@ -40,6 +42,13 @@ class Regularizer(nn.Module, Configured):
         """Its name with its numbers in brackets, as a config holds it."""
         numbers = ", ".join(f"{v:g}" if float(f"{v:g}") == v else repr(v) for v in self.config.values())
         return f"{type(self).name}({numbers})" if numbers else type(self).name
+
+    def meet(self, inputs: Inputs, target: Target) -> None:
+        """Learn, once before training, how x was made and what y is; refuse what it is not right for."""
+
+    def rows(self, batch: Batch) -> Batch:
+        """The rows in place of the batch's, x and y; comes before everything else."""
+        return batch
 
     def inputs(self, x: Tensor, batch: Batch) -> Tensor:
         """What the network reads in place of x."""
