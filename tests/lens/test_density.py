@@ -21,7 +21,8 @@ FAMILIES = [
 
 
 def test_no_family_is_left_out():
-    assert {type(f) for f in FAMILIES} == {family for family in L.LIKELIHOODS.values() if family.has_density}
+    known = {family for family in L.LIKELIHOODS.values() if family.has_density}
+    assert {type(f) for f in FAMILIES} == known - {L.Pixels}  # a picture of distributions
 
 
 @pytest.mark.parametrize("family", FAMILIES, ids=lambda f: type(f).__name__)

@@ -22,10 +22,19 @@
     derivative_graph, memory            derivatives on a graph, step by step; bytes kept for the backward pass
     beliefs, geometry                   a posterior's mean, band and draws; what high dimensions are like
     depth, shattered                    signal and gradient through depth, layer by layer; how soon a gradient forgets
+    receptive_field                     which inputs a unit can see, and which it does
+    filters, feature_maps, tied         kernels, what they find in a row, and a convolution as a matrix of tied weights
+    saliency, occlusion                 how much each input, or each hidden patch, moves the answer
+    class_activation, dissection        where a class is found; which units find which things
+    activation_maximum, inversion       the input that excites a unit most; an input found again from a layer
+    equivariance, shift_consistency     does a function move with its input, or stay?
+    checkerboard, artefacts             how evenly a transposed convolution writes to its outputs
+    path_gradients, path_terms, deletion    paths through a residual network, and what is lost without a block
 
 Each returns a `View`: a frozen record with `plot()`, which makes a matplotlib figure, and `to_dict()`, plain JSON.
 """
 
+from leadline.lens.activation_maximum import ActivationMaximum, activation_maximum
 from leadline.lens.activations import Activations, activations
 from leadline.lens.batch_losses import BatchLosses, batch_losses
 from leadline.lens.boundary import Boundary, boundary
@@ -33,7 +42,9 @@ from leadline.lens.bracketing import Bracketing, bracketing
 from leadline.lens.calibration import Coverage, Reliability, calibration
 from leadline.lens.capacity import Rademacher, Shattering, effective_capacity, rademacher, vc_dimension
 from leadline.lens.cells import Cells, cells
+from leadline.lens.checkerboard import Artefacts, Checkerboard, artefacts, checkerboard
 from leadline.lens.chords import Chords, chords
+from leadline.lens.class_activation import ClassActivation, class_activation
 from leadline.lens.class_curve import ClassCurve
 from leadline.lens.confidence import Confidence, confidence
 from leadline.lens.connection import Averaging, Connection, averaging, connect
@@ -41,44 +52,59 @@ from leadline.lens.criteria import Criteria, criteria
 from leadline.lens.criterion import Criterion, criterion
 from leadline.lens.critical import CriticalPoints, critical_points
 from leadline.lens.curve import Curve, curve
+from leadline.lens.deletion import Deletion, deletion
 from leadline.lens.density import Density, density
 from leadline.lens.depth import Depth, depth
 from leadline.lens.derivative_graph import DerivativeGraph, derivative_graph
+from leadline.lens.dissection import Dissection, dissection
 from leadline.lens.distance import Distance, distance
+from leadline.lens.equivariance import Equivariance, ShiftConsistency, equivariance, shift_consistency
 from leadline.lens.family import Family, family
+from leadline.lens.filters import FeatureMaps, Filters, feature_maps, filters
 from leadline.lens.flow import Flow, flow
 from leadline.lens.folding import Folding, folding
 from leadline.lens.geometry import Geometry, geometry
 from leadline.lens.gradient_noise import GradientNoise, gradient_noise
 from leadline.lens.hessian import Hessian, hessian
 from leadline.lens.implicit import DescentPaths, Implicit, descent_paths, implicit
+from leadline.lens.inversion import Inversion, inversion
 from leadline.lens.joints import Joints, describe, joints
 from leadline.lens.lipschitz import Lipschitz, lipschitz
 from leadline.lens.memory import Memory, memory
 from leadline.lens.momentum import MomentumSteps, momentum_steps
+from leadline.lens.occlusion import Occlusion, occlusion
 from leadline.lens.panels import Panels, panels
 from leadline.lens.path import Path, flat
+from leadline.lens.paths import PathGradients, path_counts, path_gradients, path_terms
 from leadline.lens.posterior import Beliefs, beliefs
 from leadline.lens.rates import Rates, rates
+from leadline.lens.receptive_field import ReceptiveField, receptive_field
 from leadline.lens.regions import Regions, patterns, regions
+from leadline.lens.saliency import Saliency, saliency
 from leadline.lens.sharpness import Sharpness, sharpness
 from leadline.lens.shattered import Shattered, shattered
 from leadline.lens.simplex import Simplex, simplex
+from leadline.lens.skips import residual_blocks
 from leadline.lens.superposition import Superposition, superposition
 from leadline.lens.surface import Slice, Surface, loss_slice, loss_surface
+from leadline.lens.tied import Tied, tied
 from leadline.lens.updates import UpdateRatios, Updates
 from leadline.lens.view import View
 from leadline.lens.weight_loss import WeightLoss
 
 __all__ = [
+    "ActivationMaximum",
     "Activations",
+    "Artefacts",
     "Averaging",
     "BatchLosses",
     "Beliefs",
     "Boundary",
     "Bracketing",
     "Cells",
+    "Checkerboard",
     "Chords",
+    "ClassActivation",
     "ClassCurve",
     "Confidence",
     "Connection",
@@ -87,40 +113,54 @@ __all__ = [
     "Criterion",
     "CriticalPoints",
     "Curve",
+    "Deletion",
     "Density",
     "Depth",
     "DerivativeGraph",
     "DescentPaths",
+    "Dissection",
     "Distance",
+    "Equivariance",
     "Family",
+    "FeatureMaps",
+    "Filters",
     "Flow",
     "Folding",
     "Geometry",
     "GradientNoise",
     "Hessian",
     "Implicit",
+    "Inversion",
     "Joints",
     "Lipschitz",
     "Memory",
     "MomentumSteps",
+    "Occlusion",
     "Panels",
     "Path",
+    "PathGradients",
     "Rademacher",
     "Rates",
+    "ReceptiveField",
     "Regions",
     "Reliability",
+    "Saliency",
     "Sharpness",
     "Shattered",
     "Shattering",
+    "ShiftConsistency",
     "Simplex",
     "Slice",
     "Superposition",
     "Surface",
+    "Tied",
     "UpdateRatios",
     "Updates",
     "View",
     "WeightLoss",
+    "activation_maximum",
     "activations",
+    "artefacts",
     "averaging",
     "batch_losses",
     "beliefs",
@@ -128,21 +168,28 @@ __all__ = [
     "bracketing",
     "calibration",
     "cells",
+    "checkerboard",
     "chords",
+    "class_activation",
     "confidence",
     "connect",
     "criteria",
     "criterion",
     "critical_points",
     "curve",
+    "deletion",
     "density",
     "depth",
     "derivative_graph",
     "descent_paths",
     "describe",
+    "dissection",
     "distance",
     "effective_capacity",
+    "equivariance",
     "family",
+    "feature_maps",
+    "filters",
     "flat",
     "flow",
     "folding",
@@ -150,20 +197,30 @@ __all__ = [
     "gradient_noise",
     "hessian",
     "implicit",
+    "inversion",
     "joints",
     "lipschitz",
     "loss_slice",
     "loss_surface",
     "memory",
     "momentum_steps",
+    "occlusion",
     "panels",
+    "path_counts",
+    "path_gradients",
+    "path_terms",
     "patterns",
-    "rates",
     "rademacher",
+    "rates",
+    "receptive_field",
     "regions",
+    "residual_blocks",
+    "saliency",
     "sharpness",
     "shattered",
+    "shift_consistency",
     "simplex",
     "superposition",
+    "tied",
     "vc_dimension",
 ]
