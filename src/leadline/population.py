@@ -342,10 +342,11 @@ def _fit_together(group: list[_Part], progress: str | bool, listeners: Sequence[
         key = (id(part.data), split == "train")
         if key not in feeds:
             noisy = draws_noise(part.model) or any(r.draws_noise for r in part.regularizers)
-            feeds[key] = Feed(rows, part.data.inputs, settings.batch, 0, device, dtype, noisy, settings.replacement)
-        own = copy.copy(feeds[key])
-        own.seed = settings.seed
-        return own
+            own = settings.batch, 0, device, dtype, noisy, settings.replacement
+            feeds[key] = Feed(rows, part.data.inputs, *own, whole=True)
+        found = copy.copy(feeds[key])
+        found.seed = settings.seed
+        return found
 
     members = []
     for part in group:
@@ -357,6 +358,8 @@ def _fit_together(group: list[_Part], progress: str | bool, listeners: Sequence[
         if train is None:
             raise RuntimeError("data always have training rows")
         own = [r.to(device, dtype) for r in part.regularizers]
+        for regularizer in own:
+            regularizer.meet(part.data.inputs, part.data.target)
         members.append(Member(part.model, part.likelihood, own, settings, train, val))
     reason = Inline.obstacle(members[0].rule.optimizer)
     if reason is not None:

@@ -77,7 +77,7 @@ def python(config: dict[str, Any]) -> str:
     else:
         chosen = [f"{name}={value!r}" for name, value in _chosen(model).items()]
         lines += [
-            f'model = ll.models.build("{model["name"]}", {model["config"]["dim_input"]}, '
+            f'model = ll.models.build("{model["name"]}", {_read(config)}, '
             f"{model['config']['dim_output']}, seed={seed}{''.join(f', {c}' for c in chosen)})"
         ]
     given = {name: value for name, value in changed_settings(config).items() if value != "given"}
@@ -96,6 +96,11 @@ def python(config: dict[str, Any]) -> str:
     lines += [f"run = ll.fit({', '.join(['model', 'data', *words])})"]
     lines += ['print(run.evaluate("test"))']
     return "\n".join(lines)
+
+
+def _read(config: dict[str, Any]) -> str:
+    """What a model is told of the rows: how many numbers they are, or the shape of a picture."""
+    return str(config["model"]["config"].get("dim_input") or "data.shape_input")
 
 
 def _family(config: dict[str, Any]) -> tuple[str, bool]:

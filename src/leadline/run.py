@@ -10,11 +10,12 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from leadline.data.data import Data
+from leadline.data.data import Data, Split
 from leadline.data.inputs import Inputs
 from leadline.data.target import Target
 from leadline.doctor.finding import Finding
-from leadline.engine.evaluation import Evaluation, evaluate, outputs
+from leadline.engine.evaluation import Evaluation, assess, evaluate, outputs_of
+from leadline.engine.feed import Feed
 from leadline.errors import DataError
 from leadline.likelihoods import Likelihood, Prediction
 from leadline.optim.rule import Rule
@@ -40,6 +41,7 @@ class Run:
         judge: what the doctor says of the finished run, asked when `findings` is first read.
         rule: what moved the parameters, with what it knows at the end; None for gradient descent, and for a run read
             back whose rule is of your own.
+        scored: metrics and raw outputs by split, as the doctor saw them; for the report, which follows.
     """
 
     model: nn.Module
@@ -57,6 +59,7 @@ class Run:
     seconds: float = 0.0
     judge: Callable[[Run], list[Finding]] | None = None
     rule: Rule | None = None
+    scored: tuple[dict[str, Evaluation], dict[str, Tensor]] | None = None
 
     @property
     def findings(self) -> list[Finding]:
@@ -74,7 +77,7 @@ class Run:
 
     def outputs(self, split: str) -> Tensor:
         """The model's raw outputs for the rows of a split."""
-        return self._outputs(self.need_data()[split].x)
+        return self.raw(self.need_data()[split].x)
 
     def need_data(self) -> Data:
         """The data of the run, or the message that they are not here."""
@@ -96,12 +99,20 @@ class Run:
                 got="none",
                 do=f"Evaluate {' or '.join(name for name, _ in data.splits())}",
             )
-        return self.score(self.outputs(split), rows.y, rows.weight)
+        return self._assess(rows)
 
     def measure(self, x: Tensor, y: Tensor, weight: Tensor | None = None) -> Evaluation:
         """Metrics on raw rows of the caller's."""
         self.likelihood.check(y)
-        return self.score(self._outputs(x), y, weight)
+        return self._assess(Split(x, y, weight))
+
+    def _assess(self, rows: Split) -> Evaluation:
+        return assess(self.model, self.likelihood, self.feed(rows).in_order())
+
+    def feed(self, rows: Split) -> Feed:
+        """Raw rows on the model's device, handed out as it reads them."""
+        parameter = next(iter(self.model.parameters()), torch.zeros(()))
+        return Feed(rows, self.inputs, len(rows), 0, parameter.device, parameter.dtype, keyed=False)
 
     def score(self, output: Tensor, y: Tensor, weight: Tensor | None = None) -> Evaluation:
         """Metrics of raw outputs against y."""
@@ -120,19 +131,21 @@ class Run:
         """
         with torch.no_grad():
             x = self.inputs.read(rows)
-            broken = (~self.inputs.encode(x).isfinite()).flatten(1).any(1).nonzero().flatten()
+            finite = torch.ones(len(x)) if self.inputs.late else self.inputs.encode(x).isfinite().flatten(1).all(1)
+            broken = (finite == 0).nonzero().flatten()  # bytes are always finite
             if len(broken):
                 raise DataError(
                     "rows must hold finite numbers",
                     got=f"{len(broken)} that do not, first row {int(broken[0])}",
                     do="Mend them",
                 )
-            return self.likelihood.prediction(self._outputs(x))
+            return self.likelihood.prediction(self.raw(x))
 
-    def _outputs(self, x: Tensor) -> Tensor:
-        parameter = next(iter(self.model.parameters()), torch.zeros(()))
-        encoded = self.inputs.encode(x.to(parameter.device)).to(parameter.dtype)
-        return outputs(self.model, encoded)
+    def raw(self, x: Tensor) -> Tensor:
+        """The model's raw outputs for raw rows."""
+        if not len(x):
+            raise DataError("there must be rows to predict", got="none", do="Pass at least one row")
+        return outputs_of(self.model, (b.x for b in self.feed(Split(x, torch.zeros(len(x)))).in_order()))
 
     def __repr__(self) -> str:
         where = f" in {self.folder}" if self.folder else ""

@@ -19,8 +19,8 @@ from leadline.config import Configured
 from leadline.data.data import Batch, Data, Split
 from leadline.doctor.finding import Finding
 from leadline.engine.compiled import Compiled, choose, compiler_missing
-from leadline.engine.computing import Computing
-from leadline.engine.device import pick_device, pick_precision, pick_threads
+from leadline.engine.computing import Computing, mixed
+from leadline.engine.device import pick_device, pick_precision, pick_threads, place
 from leadline.engine.evaluation import Evaluation
 from leadline.engine.events import EpochDone, Event, Listener, RunEnded
 from leadline.engine.feed import Feed
@@ -43,7 +43,9 @@ from leadline.version import VERSION
 if TYPE_CHECKING:
     from leadline.report.facts import Facts
 
-_PROBE_ROWS = 128
+_PROBE_ROWS, _PROBE_BYTES, _FEWEST = 128, 2**22, 8  # that the doctor looks at during a run: at most, and at least
+_JUDGED = 10_000  # training pictures that are judged at the end
+_SHOWN = 24  # pictures of each split that a report may draw
 
 
 class Session:
@@ -64,7 +66,7 @@ class Session:
         precision = pick_precision(settings.precision, self.device, model)
         dtype = torch.float64 if precision == "float64" else torch.float32
         self.data = data
-        self.model, self.likelihood = model.to(self.device, dtype), likelihood.to(self.device, dtype)
+        self.model, self.likelihood = place(model, self.device, dtype), likelihood.to(self.device, dtype)
         _check_rows(model, settings, len(data.train), len(data.val))
         if regularize is None:
             regularize = regularizers(settings.regularize)
@@ -78,9 +80,11 @@ class Session:
         settings = settings.with_(precision=precision, batch=min(settings.batch, len(train)))
         train.batch = settings.batch
         steps = settings.epochs * train.steps
-        probe = lambda: _probe(model, likelihood, train)  # noqa: E731
+        probe = _Probe(model, likelihood, train, precision)
         settings = settings.with_(threads=pick_threads(settings.threads, self.device, model, settings.batch, probe))
         regularize = [r.to(self.device, dtype) for r in regularize]
+        for regularizer in regularize:
+            regularizer.meet(data.inputs, data.target)
         self.gradient = rule or Gradient(settings, optimizer, schedule, regularize)
         self.gradient.steps_per_epoch = train.steps
         self.gradient.bind(self.model, self.likelihood, steps)
@@ -88,8 +92,9 @@ class Session:
         self.notes: list[str] = [note] if note else []
         self.settings = settings.with_(compile=choice)
         rule = self.gradient
-        if self.settings.compile == "on" and isinstance(rule, Gradient):
-            rule = Compiled(rule, self.device, train.full, inductor=compiler_missing(self.device) is None)
+        if self.settings.compile in ("on", "record") and isinstance(rule, Gradient):
+            inductor = self.settings.compile == "on" and compiler_missing(self.device) is None
+            rule = Compiled(rule, self.device, train.full, inductor, train.row_bytes * settings.batch)
         self.loop = Loop(self.model, self.likelihood, train, val, rule, self.settings)
         self.watch = doctor.Watch(self.model, self.likelihood, *self._probe_rows(train))
         self.history: list[dict[str, Any]] = []
@@ -98,8 +103,8 @@ class Session:
         self.seconds = 0.0
 
     def _probe_rows(self, train: Feed) -> tuple[Tensor, Tensor, list[int]]:
-        count = min(_PROBE_ROWS, len(train))
-        return train.x[:count], train.y[:count], self.data.train.row_numbers(torch.arange(count))
+        count = min(_PROBE_ROWS, len(train), max(_FEWEST, _PROBE_BYTES // train.row_bytes))
+        return train.read(train.raw[:count]), train.y[:count], self.data.train.row_numbers(torch.arange(count))
 
     def config(self) -> dict[str, Any]:
         """The content of run.json."""
@@ -251,15 +256,30 @@ class Session:
 
 
 def _scored(run: Run) -> tuple[dict[str, Evaluation], dict[str, Tensor]]:
-    """Metrics and raw outputs of every split."""
+    """Metrics and raw outputs of every split; of pictures, whose training split may be long, of some of its rows.
+
+    Outputs that are maps are too large to be kept: those of a few rows are there to be drawn.
+    """
     data = run.need_data()
-    outputs = {name: run.outputs(name) for name, _ in data.splits()}
-    return {name: run.score(out, data[name].y, data[name].weight) for name, out in outputs.items()}, outputs
+    if not data.inputs.late:
+        outputs = {name: run.outputs(name) for name, _ in data.splits()}
+        return {name: run.score(out, data[name].y, data[name].weight) for name, out in outputs.items()}, outputs
+    held = {name: split for name, split in data.splits() if name != "train"}
+    some = {"train": _some(data.train, _JUDGED), **held}
+    evaluations = {name: run.measure(split.x, split.y, split.weight) for name, split in some.items()}
+    drawn = {name: split.x[:_SHOWN] if data.target.spatial else split.x for name, split in held.items()}
+    return evaluations, {name: run.raw(x) for name, x in drawn.items()}
+
+
+def _some(split: Split, most: int) -> Split:
+    """At most so many rows, evenly spaced."""
+    return split if len(split) <= most else split.take(torch.linspace(0, len(split) - 1, most).long())
 
 
 def judged(run: Run) -> list[Finding]:
     """What the doctor says of a finished run."""
-    evaluations, outputs = _scored(run)
+    evaluations, outputs = found = _scored(run)
+    run.scored = found if run.folder is not None else None  # for its report
     return doctor.after(run.history, evaluations, run.need_data(), run.likelihood, outputs)
 
 
@@ -268,7 +288,7 @@ def facts(run: Run, config: dict[str, Any]) -> Facts:
     from leadline.report.facts import Facts
 
     data = run.need_data()
-    evaluations, outputs = _scored(run)
+    evaluations, outputs = run.scored or _scored(run)
     return Facts(
         title=f"{type(run.model).__name__} on {data.name}",
         config=config,
@@ -332,7 +352,19 @@ def first_weights(model: nn.Module, likelihood: Likelihood, settings: Settings, 
                     p.mul_(settings.init_scale)
 
 
-def _probe(model: nn.Module, likelihood: Likelihood, train: Feed) -> None:
-    """One forward and backward pass on copies, for timing."""
-    twin, head = copy.deepcopy(model), copy.deepcopy(likelihood)
-    head.loss(twin(train.x[: train.batch]), train.y[: train.batch]).mean().backward()
+class _Probe:
+    """A forward and backward pass on copies, for timing."""
+
+    def __init__(self, model: nn.Module, likelihood: Likelihood, train: Feed, precision: str):
+        self.model, self.likelihood, self.train, self.precision = model, likelihood, train, precision
+        self._made: tuple[nn.Module, Likelihood, Tensor, Tensor] | None = None
+
+    def __call__(self) -> None:
+        if self._made is None:
+            rows = slice(self.train.batch)
+            x, y = self.train.read(self.train.raw[rows]), self.train.y[rows]
+            self._made = copy.deepcopy(self.model), copy.deepcopy(self.likelihood), x, y
+        twin, head, x, y = self._made
+        with mixed(self.precision, self.train.device):
+            loss = head.loss(twin(x), y).mean()
+        loss.backward()

@@ -61,13 +61,14 @@ class Settings:
     """of first weights, order and noise, at least 0"""
     precision: str = "auto"
     """float32, float64, tf32 (matrix products in 10 bits), bf16 (mixed), or auto: float32 on a CPU; on a GPU bf16 for
-    models above a million weights, else tf32"""
+    convolutions and for models above a million weights, else tf32"""
     device: str = "auto"
     """cpu, cuda, mps, or auto"""
     threads: int | None = None
     """CPU threads, at least 1, or processes of a population; None measures which count is faster"""
     compile: str = "auto"
-    """on, off, or auto: compile when the time saved in this run exceeds the time of compiling"""
+    """on, off, record (on a GPU: steps are launched as one, uncompiled), or auto: compile when the time saved in this
+    run exceeds the time of compiling"""
 
     def __post_init__(self):
         usual = {field.name: field.default for field in fields(self)}
@@ -131,7 +132,7 @@ CHOICES: dict[str, tuple[str, ...]] = {
     "schedule": ("constant", "cosine", "linear", "step", "restarts", "cyclic", "inverse", "one_cycle", "given"),
     "average": ("none", "ema", "swa"),
     "precision": ("auto", "float32", "float64", "tf32", "bf16"),
-    "compile": ("auto", "on", "off"),
+    "compile": ("auto", "on", "record", "off"),
 }
 
 #: numbers in brackets behind a word of a setting: name, least, largest, and the usual value. Ends are legal, but for a

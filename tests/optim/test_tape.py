@@ -12,6 +12,7 @@ from leadline.optim import gradient, tape
 from leadline.optim.gradient import Gradient
 from leadline.optim.tape import Repeated, Tape, replayable
 from leadline.settings import Settings
+from leadline.testing import row_shape
 
 
 def network(activation=nn.ReLU):
@@ -248,10 +249,14 @@ def test_every_model_steps_with_the_same_bits_from_a_tape(name, monkeypatch):
     stream = torch.Generator().manual_seed(0)
     batches = []
     for _ in range(12):
-        x = torch.randn(6, model.dim_input, generator=stream)
+        x = torch.randn(6, *row_shape(model), generator=stream)
         keys = torch.randint(2**40, (6,), generator=stream)
         batches.append(Batch(x, torch.randn(6, generator=stream), keys=keys))
-    if model(batches[0].x).shape != (6, 1):
+    if model(batches[0].x).dim() == 4:
+        likelihood = ll.likelihoods.HeatMaps(model(batches[0].x).shape[1])
+        y = torch.rand(6, likelihood.dim_output, 3, generator=stream)
+        batches = [Batch(b.x, y, keys=b.keys) for b in batches]
+    elif model(batches[0].x).shape != (6, 1):
         likelihood = ll.likelihoods.Categorical(model(batches[0].x).shape[1])
         batches = [Batch(b.x, torch.arange(6) % likelihood.dim_output, keys=b.keys) for b in batches]
     ends = []

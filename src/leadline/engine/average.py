@@ -116,10 +116,10 @@ class Average:
             norm.momentum = None  # the mean over batches
             norm.train()
         try:
-            rows = self.train.x[:_ROWS]
-            whole = max(1, len(rows) // self.train.batch)  # a smaller one at the end would count as much as the others
-            for batch in rows.tensor_split(whole):
-                self.model(batch)
+            count = min(_ROWS, len(self.train))
+            whole = max(1, count // self.train.batch)  # a smaller one at the end would count as much as the others
+            for rows in self.train.raw[:count].tensor_split(whole):
+                self.model(self.train.read(rows))
         finally:
             for norm, momentum in momenta:
                 norm.momentum = momentum

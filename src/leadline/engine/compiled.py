@@ -15,7 +15,7 @@ import shutil
 import time
 import warnings
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import torch
@@ -23,6 +23,7 @@ from torch import Tensor, nn
 
 from leadline.data.data import Batch, Stacked
 from leadline.engine.step import Recorded, Step, several, through_inductor
+from leadline.layers.substitutes import substituted
 from leadline.likelihoods.likelihood import Likelihood
 from leadline.optim.gradient import Gradient
 from leadline.optim.inline import Inline
@@ -31,10 +32,16 @@ from leadline.optim.rule import Rule
 #: steps a call, the preferred number first. More of them save Python's part of a step, and on a GPU the launches; on a
 #: CPU they also take longer to compile
 _STEPS = {"cpu": range(8, 13), "cuda": range(40, 9, -1)}
+#: of the inputs of a call, and of the tensors of weights in all its steps: more take so long that a launch does not
+#: count, and longer still to record
+_CALL_BYTES, _CALL_TENSORS = 2**27, 400
 #: auto: runs below this many steps stay eager without measuring, so that two such runs decide alike
 _SHORT = 30_000
 _COMPILE_SECONDS = 20.0
 _SAVED_SECONDS = 250e-6  # what a small eager step spends in Python and dispatch, and a compiled one does not
+#: auto on a GPU: steps from which recording pays, which takes a second; what compiling saves of a recorded step; and
+#: the seconds that compiling takes, in all and for each tensor of weights
+_RECORDED, _SAVED_SHARE, _FIRST_SECONDS, _TENSOR_SECONDS = 200, 0.3, 4.0, 0.45
 
 
 def obstacle(rule: Rule, device: torch.device) -> str | None:
@@ -64,7 +71,7 @@ def compiler_missing(device: torch.device) -> str | None:
 def choose(
     wish: str, rule: Rule, device: torch.device, steps: int, probe: Callable[[], object]
 ) -> tuple[str, str | None]:
-    """on or off for a wish of on, off or auto; and what to say, where a wish cannot be met.
+    """on, record or off for a wish of those or auto; and what to say, where a wish cannot be met.
 
     Args:
         steps: of the whole run.
@@ -75,15 +82,51 @@ def choose(
     reason = obstacle(rule, device)
     if reason is None and device.type == "cpu":
         reason = compiler_missing(device)
+    if wish == "record" and device.type != "cuda":
+        reason = f"device {device.type} has no recorded graphs"
     if reason is not None:
-        return "off", f"not compiled: {reason}" if wish == "on" else None
-    if wish == "on":
-        return "on", None
+        return "off", f"not compiled: {reason}" if wish in ("on", "record") else None
+    if wish in ("on", "record"):
+        return wish, None
     if device.type == "cuda":
-        return "on" if steps >= 1000 else "off", None  # a recorded graph alone pays within seconds
+        return _on_a_gpu(cast(Gradient, rule), steps, probe), None
     if not worth_compiling(steps, float("inf")):
         return "off", None
     return "on" if worth_compiling(steps, min(_seconds(probe) for _ in range(5))) else "off", None
+
+
+def _on_a_gpu(rule: Gradient, steps: int, probe: Callable[[], object]) -> str:
+    """off for short runs; on where compiling saves more than it takes of what a recorded step takes; else record."""
+    if steps < _RECORDED:
+        return "off"
+    seconds = _FIRST_SECONDS + _TENSOR_SECONDS * len(rule.parameters)
+    if compiler_missing(torch.device("cuda")) is not None or steps * _SAVED_SHARE < seconds / 10:
+        return "record"  # not even steps of ten seconds would pay
+    return "on" if steps * _SAVED_SHARE * replay_seconds(probe) > seconds else "record"
+
+
+def replay_seconds(work: Callable[[], object]) -> float:
+    """How long the device alone needs for some work: what it launches is recorded, then replayed."""
+    side = torch.cuda.Stream()
+    side.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(side), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for _ in range(2):
+            work()
+    torch.cuda.current_stream().wait_stream(side)
+    graph = torch.cuda.CUDAGraph()
+    try:
+        with torch.cuda.graph(graph):
+            work()
+    except RuntimeError:  # what waits for the device cannot be recorded
+        return 0.0
+
+    def again() -> None:
+        graph.replay()
+        torch.cuda.synchronize()
+
+    again()
+    return _seconds(again)
 
 
 def _seconds(work: Callable[[], object]) -> float:
@@ -117,13 +160,15 @@ class Compiled(Rule):
     rule: the bound gradient rule whose steps are compiled.
     full: batches of full size an epoch.
     inductor: compile the step; otherwise only record it as a CUDA graph.
+    batch_bytes: of the inputs of a step.
     """
 
     by_gradient = True
 
-    def __init__(self, rule: Gradient, device: torch.device, full: int, inductor: bool = True):
+    def __init__(self, rule: Gradient, device: torch.device, full: int, inductor: bool = True, batch_bytes: int = 0):
         self.rule, self.device, self.inductor = rule, device, inductor
-        self.steps_per_call = steps_together(full, _STEPS[device.type])
+        most = min(_CALL_BYTES // max(1, batch_bytes), _CALL_TENSORS // max(1, len(rule.parameters)))
+        self.steps_per_call = min(steps_together(full, _STEPS[device.type]), max(1, most))
         self._calls: dict[tuple[int, ...], Callable[..., Tensor]] = {}
         self._made: Inline | None = None
         self._failed = False
@@ -176,15 +221,16 @@ class Compiled(Rule):
 
     def _prepare(self, columns: dict[str, Tensor]) -> Callable[..., Tensor]:
         """A function (columns, scalars) that makes the steps, and returns their losses."""
-        step = Step(self.rule, self._inline, list(columns))
+        compiling = self.device.type == "cpu" or (self.inductor and len(columns["y"]) == self.steps_per_call)
+        step = Step(self.rule, self._inline, list(columns), together=not compiling)
         held, count = step.held, len(columns["y"])
         inputs = (*columns.values(), self._scalars([0.0] * count).to(self.device))
         if self.device.type == "cpu":
             together = through_inductor(lambda *flat: several(step, len(held), flat), (*held, *inputs))
             return lambda *inputs: together(*held, *inputs)
         one: Callable[..., Tensor] = step
-        if self.inductor and count == self.steps_per_call:  # what is left over an epoch is not worth a compilation
-            one = through_inductor(step, (*held, *(column[0] for column in inputs)))
+        if compiling:  # what is left over an epoch is not worth it
+            one = through_inductor(substituted(step), (*held, *(column[0] for column in inputs)))
         return Recorded(lambda *flat: several(one, len(held), flat), held, inputs)
 
 

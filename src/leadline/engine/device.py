@@ -10,7 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from leadline.errors import UserError
 
@@ -49,7 +49,35 @@ def pick_precision(name: str, device: torch.device, model: nn.Module) -> str:
         return name
     if device.type != "cuda":
         return "float32"
-    return "bf16" if sum(p.numel() for p in model.parameters()) > 1_000_000 else "tf32"
+    return "bf16" if convolves(model) or sum(p.numel() for p in model.parameters()) > 1_000_000 else "tf32"
+
+
+def convolves(model: nn.Module) -> bool:
+    """Whether a kernel slides over pictures or volumes somewhere in the model."""
+    return any(isinstance(module, nn.modules.conv._ConvNd) and module.weight.dim() > 3 for module in model.modules())
+
+
+def place(model: nn.Module, device: torch.device, dtype: torch.dtype) -> nn.Module:
+    """The model on its device, in place; on a GPU, kernels for pictures have their channels last, as it wants them."""
+    model.to(device, dtype)
+    if device.type == "cuda":
+        for p in model.parameters():
+            if p.dim() == 4:
+                p.data = channels_last(p.data)
+    return model
+
+
+def channels_last(t: Tensor) -> Tensor:
+    """A tensor (B, C, Y, X) whose channels lie side by side, said so by its strides even where it has but one.
+
+    With one channel torch takes both orders for the same and writes (C Y X, Y X, X, 1), which the convolution behind it
+    reads as channels first, with all that follows.
+
+    >>> channels_last(torch.zeros(8, 1, 3, 3)).stride(), channels_last(torch.zeros(8, 2, 3, 3)).stride()
+    ((9, 1, 3, 1), (18, 1, 6, 2))
+    """
+    _, C, Y, X = t.shape  # noqa: N806
+    return torch.empty_strided(t.shape, (C * Y * X, 1, X * C, C), dtype=t.dtype, device=t.device).copy_(t)
 
 
 def pick_threads(wanted: int | None, device: torch.device, model: nn.Module, batch: int, probe: Callable) -> int:
@@ -60,6 +88,8 @@ def pick_threads(wanted: int | None, device: torch.device, model: nn.Module, bat
     if wanted is not None:
         return wanted
     operations = 6.0 * batch * sum(p.numel() for p in model.parameters())
+    if convolves(model):
+        operations = math.inf  # each weight is used at every place
     if device.type != "cpu" or cores() == 1 or operations < _SMALL_STEP:
         return 1 if device.type == "cpu" else torch.get_num_threads()
     before, best = torch.get_num_threads(), {}

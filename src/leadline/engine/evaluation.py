@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 
 import torch
 from torch import Tensor, nn
 
 from leadline.data.account import counted
+from leadline.data.data import Batch
 from leadline.likelihoods.likelihood import Likelihood
 
 _DRAWS = 400
+_REDRAWS = 50  # of rows, for metrics of all rows together
+_OF_A_CLASS = "iou_"
+ROWS = 4096  # that are computed together, at most
+_BYTES = {"cuda": 2**28, "cpu": 2**26}  # of the inputs of those
 
 
 class Evaluation(Mapping[str, float]):
@@ -38,30 +44,94 @@ class Evaluation(Mapping[str, float]):
         """Ends of the 95 % confidence interval, the rows taken as a sample."""
         return self._intervals[name]
 
+    @property
+    def main(self) -> list[str]:
+        """Names of the metrics but those of single classes, of which there may be many."""
+        return [name for name in self if not name.startswith(_OF_A_CLASS)]
+
     def __repr__(self) -> str:
-        figures = ", ".join(f"{name} {value:.4g}" for name, value in self.items())
+        figures = ", ".join(f"{name} {self[name]:.4g}" for name in self.main)
         return f"Evaluation({figures}; {counted(self.count, 'row')})"
 
 
-@torch.no_grad()
-def outputs(model: nn.Module, x: Tensor, batch: int = 4096) -> Tensor:
-    """The model's output for every row, in evaluation mode, which is restored to what it was."""
+def rows_together(row_bytes: int, device: torch.device) -> int:
+    """How many rows of inputs are computed together when nothing is learned.
+
+    >>> rows_together(4 * 40, torch.device("cpu")), rows_together(4 * 3 * 224 * 224, torch.device("cpu"))
+    (4096, 111)
+    """
+    return max(1, min(ROWS, _BYTES.get(device.type, _BYTES["cpu"]) // max(row_bytes, 1)))
+
+
+@contextmanager
+def resting(model: nn.Module) -> Iterator[None]:
+    """Inside, the model is in evaluation mode; afterwards every module is in the mode that it was in."""
     modes = [(module, module.training) for module in model.modules()]
     model.eval()
     try:
-        if len(x) <= batch:
-            return model(x)
-        return torch.cat([model(part) for part in x.split(batch)])
+        yield
     finally:
         for module, mode in modes:
             module.training = mode
 
 
+def outputs(model: nn.Module, x: Tensor, batch: int | None = None) -> Tensor:
+    """The model's output for every row, in evaluation mode, which is restored to what it was."""
+    rows = batch or rows_together(x[:1].numel() * x.element_size(), x.device)
+    return outputs_of(model, x.split(rows) if len(x) > rows else [x])
+
+
+@torch.no_grad()
+def outputs_of(model: nn.Module, parts: Iterable[Tensor]) -> Tensor:
+    """The same for rows that come in parts."""
+    with resting(model):
+        found = [model(x) for x in parts]
+    return found[0] if len(found) == 1 else torch.cat(found)
+
+
+@torch.no_grad()
+def assess(model: nn.Module, likelihood: Likelihood, batches: Iterable[Batch], *, spans: bool = True) -> Evaluation:
+    """Metrics of a model on rows, which are never all in memory at once.
+
+    Args:
+        spans: whether metrics of all rows together get an interval, for which they are computed many times.
+    """
+    measures: list[dict[str, Tensor]] = []
+    tallies: list[dict[str, Tensor]] = []
+    weights: list[Tensor | None] = []
+    with resting(model):
+        for batch in batches:
+            output = model(batch.x)
+            if not output.dtype.itemsize >= 4:
+                output = output.float()
+            measures.append(likelihood.measures(output, batch.y))
+            tallies.append(likelihood.tallies(output, batch.y))
+            weights.append(batch.weight)
+    weight = None if weights[0] is None else torch.cat([w for w in weights if w is not None])
+    return _evaluation(likelihood, _joined(measures), _joined(tallies), weight, spans)
+
+
+def _joined(parts: list[dict[str, Tensor]]) -> dict[str, Tensor]:
+    return {name: torch.cat([part[name] for part in parts]) for name in parts[0]}
+
+
 @torch.no_grad()
 def evaluate(likelihood: Likelihood, output: Tensor, y: Tensor, weight: Tensor | None = None) -> Evaluation:
     """Metrics of `output` against `y`; `weight` is one number per row."""
-    measures = {name: value.double() for name, value in likelihood.measures(output, y).items()}
-    w = torch.ones(len(y), dtype=torch.float64, device=y.device) if weight is None else weight.double()
+    return _evaluation(likelihood, likelihood.measures(output, y), likelihood.tallies(output, y), weight)
+
+
+def _evaluation(
+    likelihood: Likelihood,
+    measured: dict[str, Tensor],
+    tallies: dict[str, Tensor],
+    weight: Tensor | None,
+    with_spans: bool = True,
+) -> Evaluation:
+    measures = {name: value.double() for name, value in measured.items()}
+    some = next(iter(measures.values()))
+    count = len(some)
+    w = torch.ones(count, dtype=torch.float64, device=some.device) if weight is None else weight.double()
     total, spread = w.sum(), w.square().sum()
     stacked = torch.stack(list(measures.values()))  # (M, B)
     means = (stacked * w).sum(1) / total
@@ -77,7 +147,7 @@ def evaluate(likelihood: Likelihood, output: Tensor, y: Tensor, weight: Tensor |
     spans = _spans(likelihood, mean, covariance.cpu(), positive)
     intervals = {}
     for name, value in values.items():
-        if len(y) < 2:
+        if count < 2:
             intervals[name] = (math.nan, math.nan)
         elif name in shares:
             intervals[name] = wilson(value, float(total * total / spread))
@@ -85,7 +155,24 @@ def evaluate(likelihood: Likelihood, output: Tensor, y: Tensor, weight: Tensor |
             intervals[name] = (value - half[name], value + half[name])
         else:
             intervals[name] = spans[name]
-    return Evaluation(values, intervals, len(y))
+    overall = likelihood.overall(tallies) if tallies else {}
+    intervals |= dict.fromkeys(overall, (math.nan, math.nan))
+    if overall and with_spans and count > 1:
+        intervals |= _redrawn(likelihood, tallies, overall)
+    return Evaluation({**values, **overall}, intervals, count)
+
+
+def _redrawn(
+    likelihood: Likelihood, tallies: dict[str, Tensor], overall: dict[str, float]
+) -> dict[str, tuple[float, float]]:
+    """95 % spans of metrics of all rows together: over rows drawn anew with replacement."""
+    count, device = len(next(iter(tallies.values()))), next(iter(tallies.values())).device
+    generator = torch.Generator().manual_seed(0)
+    drawn = []
+    for _ in range(_REDRAWS):
+        rows = torch.randint(count, (count,), generator=generator).to(device)
+        drawn.append(likelihood.overall({name: column[rows] for name, column in tallies.items()}))
+    return {name: _ends([draw[name] for draw in drawn]) for name in overall}
 
 
 def _spans(
@@ -106,13 +193,14 @@ def _spans(
         moved = {n: max(v, 0.0) if n in positive else v for n, v in zip(mean, draw, strict=True)}
         for name, value in likelihood.summary(moved).items():
             found.setdefault(name, []).append(value)
-    ends = torch.tensor([0.025, 0.975], dtype=torch.float64)
-    spans = {}
-    for name, drawn in found.items():
-        finite = torch.tensor([v for v in drawn if math.isfinite(v)] or [math.nan], dtype=torch.float64)
-        low, high = torch.quantile(finite, ends).tolist()
-        spans[name] = (low, high)
-    return spans
+    return {name: _ends(drawn) for name, drawn in found.items()}
+
+
+def _ends(drawn: list[float]) -> tuple[float, float]:
+    """Ends of the middle 95 % of what is finite."""
+    finite = torch.tensor([v for v in drawn if math.isfinite(v)] or [math.nan], dtype=torch.float64)
+    low, high = torch.quantile(finite, torch.tensor([0.025, 0.975], dtype=torch.float64)).tolist()
+    return low, high
 
 
 def wilson(share: float, count: float) -> tuple[float, float]:

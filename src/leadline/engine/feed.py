@@ -2,6 +2,10 @@
 
 In-memory rows are gathered by index where they lie, a window of batches at a time; a batch is then a view into the
 window. Nothing is copied per step, and no worker process stands between the data and the network.
+
+Rows that are kept small, such as pictures of bytes, become numbers when their window is gathered. Where they are too
+many for the device they stay in the host's memory, or in a file that is mapped into it, and a thread gathers the next
+windows while the device computes (`leadline.engine.prefetch`).
 """
 
 from __future__ import annotations
@@ -14,6 +18,8 @@ from torch import Tensor
 
 from leadline.data.data import Batch, Split
 from leadline.data.inputs import Inputs
+from leadline.engine.evaluation import rows_together
+from leadline.engine.prefetch import fits, prefetched
 from leadline.layers import noise
 
 _WINDOW_BYTES = 32 * 2**20  # large enough to hide the gather, small enough to stay near the cache
@@ -44,6 +50,7 @@ class Feed:
     dtype: of inputs, weights and real targets.
     keyed: whether the network has layers that draw noise, so that batches carry keys.
     replacement: draw rows anew for each place; a row that comes twice in an epoch has the same noise both times.
+    whole: have all rows as the network reads them at once, on the device, whatever room they take.
     """
 
     def __init__(
@@ -56,14 +63,37 @@ class Feed:
         dtype: torch.dtype,
         keyed: bool = True,
         replacement: bool = False,
+        whole: bool = False,
     ):
         self.batch, self.seed, self.keyed, self.replacement = batch, seed, keyed, replacement
-        self.x = inputs.encode(split.x.to(device)).to(dtype)
+        self.inputs, self.device, self.dtype = inputs, device, dtype
+        self.late = inputs.late and not whole
+        self.streams = self.late and not fits(split.x, device)
+        if self.late:
+            self.raw = split.x if self.streams else split.x.to(device)
+        else:
+            self.raw = inputs.encode(split.x.to(device)).to(dtype)
         self.y = split.y.to(device, dtype if split.y.is_floating_point() else None)
         self.weight = None if split.weight is None else split.weight.to(device, dtype)
 
     def __len__(self) -> int:
         return len(self.y)
+
+    @property
+    def x(self) -> Tensor:
+        """All rows as the network reads them."""
+        return self.read(self.raw)
+
+    def read(self, rows: Tensor) -> Tensor:
+        """Some of `raw` as the network reads them."""
+        if not self.late:
+            return rows
+        return self.inputs.encode(rows.to(self.device, non_blocking=True)).to(self.dtype)
+
+    @cached_property
+    def row_bytes(self) -> int:
+        """Of one row as the network reads it."""
+        return self.read(self.raw[:1]).numel() * self.dtype.itemsize
 
     @property
     def _joined(self) -> bool:
@@ -92,29 +122,50 @@ class Feed:
     def _shares_of_rows(self) -> Tensor:
         return torch.tensor(self._rows(0, self.steps), dtype=torch.float64) / len(self)
 
+    def in_order(self, count: int | None = None, rows: int | None = None) -> Iterator[Batch]:
+        """The first `count` rows, all by default, in their order, `rows` at a time: by default as many as is wise."""
+        end = len(self) if count is None else min(count, len(self))
+        rows = rows or rows_together(self.row_bytes, self.device)
+        for start in range(0, end, rows):
+            stop = min(start + rows, end)
+            part = None if self.weight is None else self.weight[start:stop]
+            yield Batch(self.read(self.raw[start:stop]), self.y[start:stop], part)
+
     def calls(self, epoch: int, start: int, together: int) -> Iterator[Sequence[Batch]]:
         """The epoch's batches from number `start` on, `together` full ones at a time, the rest one by one.
 
         Groups begin at multiples of `together`: an epoch that is taken up again falls into the same groups.
         """
         order = self.order(epoch)
-        if self.y.is_cuda:  # out of pinned memory, or the copy would wait for all steps before it
-            order = order.pin_memory()
-        order = order.to(self.y.device, non_blocking=True)
-        row_bytes = self.x[0].numel() * self.x.element_size()
-        window = max(1, _WINDOW_BYTES // max(1, row_bytes * self.batch * together)) * together
+        window = max(1, _WINDOW_BYTES // max(1, self.row_bytes * self.batch * together)) * together
         begin = -(-start // together) * together
         end = max(begin, self.full - self.full % together)
-        for first, last, size in ((start, min(begin, self.steps), 1), (begin, end, together), (end, self.steps, 1)):
-            for at in range(first, last, window):
-                stop = min(at + window, last)
-                rows = self._window(
-                    epoch, order[at * self.batch : len(self) if stop == self.steps else stop * self.batch]
-                )
-                if size > 1:
-                    yield from rows.groups(size, self.batch)
-                else:
-                    yield from ([batch] for batch in rows.split(self._rows(at, stop)))
+        ranges = ((start, min(begin, self.steps), 1), (begin, end, together), (end, self.steps, 1))
+        spans = [
+            (at, min(at + window, last), size) for first, last, size in ranges for at in range(first, last, window)
+        ]
+        ends = [len(self) if stop == self.steps else stop * self.batch for _, stop, _ in spans]
+        parts = [order[at * self.batch : end] for (at, _, _), end in zip(spans, ends, strict=True)]
+        for (at, stop, size), (index, raw) in zip(spans, self._gathered(order, parts), strict=True):
+            rows = self._window(epoch, index, raw)
+            if size > 1:
+                yield from rows.groups(size, self.batch)
+            else:
+                yield from ([batch] for batch in rows.split(self._rows(at, stop)))
+
+    def _gathered(self, order: Tensor, parts: list[Tensor]) -> Iterator[tuple[Tensor, Tensor]]:
+        """The rows' numbers and the rows themselves, of one part of the order after another."""
+        if self.streams:
+            yield from prefetched(self.raw, parts, self.device)
+            return
+        if self.device.type == "cuda":  # out of pinned memory, or the copy would wait for all steps before it
+            order = order.pin_memory()
+        whole = order.to(self.device, non_blocking=True)
+        first = 0 if not parts else len(order) - sum(map(len, parts))
+        for part in parts:
+            index = whole[first : first + len(part)]
+            first += len(part)
+            yield index, self.raw.index_select(0, index)  # several times faster than raw[index]
 
     def rows_of_batches(self) -> list[int]:
         """How many rows the batches of an epoch have."""
@@ -139,8 +190,8 @@ class Feed:
             sizes[-1] = len(self) - (stop - 1) * self.batch
         return sizes
 
-    def _window(self, epoch: int, index: Tensor) -> Batch:
-        take = lambda column: column.index_select(0, index)  # noqa: E731 - several times faster than column[index]
+    def _window(self, epoch: int, index: Tensor, raw: Tensor) -> Batch:
+        take = lambda column: column.index_select(0, index)  # noqa: E731
         weight = None if self.weight is None else take(self.weight)
         keys = noise.example_keys(self.seed, epoch, index) if self.keyed else None
-        return Batch(take(self.x), take(self.y), weight, index, keys)
+        return Batch(self.read(raw), take(self.y), weight, index, keys)

@@ -14,6 +14,7 @@ import math
 import time
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import nullcontext
 from typing import Any, NoReturn
 
 import torch
@@ -21,7 +22,8 @@ from torch import Tensor, nn
 
 from leadline.data.data import Batch
 from leadline.engine.average import average_for
-from leadline.engine.evaluation import Evaluation, evaluate, outputs
+from leadline.engine.computing import mixed
+from leadline.engine.evaluation import Evaluation, assess, outputs_of
 from leadline.engine.events import EpochDone, Event, Listener, RunEnded, RunStarted, StepsDone
 from leadline.engine.feed import Feed
 from leadline.engine.packing import pack, unpack
@@ -170,10 +172,9 @@ class Loop:
         """Metrics on the validation split."""
         if self.val is None:
             return None
-        if self.average is None:
-            return evaluate(self.likelihood, outputs(self.model, self.val.x), self.val.y, self.val.weight)
-        with self.average.in_place():
-            return evaluate(self.likelihood, outputs(self.model, self.val.x), self.val.y, self.val.weight)
+        averaged = nullcontext() if self.average is None else self.average.in_place()
+        with averaged, mixed(self.settings.precision, self.val.device):
+            return assess(self.model, self.likelihood, self.val.in_order(), spans=False)
 
     def _close_epoch(self) -> None:
         """The epoch is over. On a GPU, one that is not validated is settled when its losses have come by themselves."""
@@ -299,7 +300,10 @@ def settled(model: nn.Module, likelihood: Likelihood, train: Feed, val: Feed | N
     """Settle how far y strays from the output, where the likelihood learns that at all; whether it does."""
     if val is None or not likelihood.spread:
         return False
-    rows, known = ((outputs(model, feed.x[:_ROWS]), feed.y[:_ROWS], _weights(feed)[:_ROWS]) for feed in (val, train))
+    rows, known = (
+        (outputs_of(model, (b.x for b in feed.in_order(_ROWS))), feed.y[:_ROWS], _weights(feed)[:_ROWS])
+        for feed in (val, train)
+    )
     settle_spread(likelihood, rows, known)
     return True
 

@@ -28,11 +28,12 @@ class Step:
 
     Args:
         columns: which columns of a batch there are.
+        together: move all weights by a few large kernels, where no compiler joins the many small ones.
     """
 
-    def __init__(self, rule: Gradient, inline: Inline, columns: Sequence[str]):
-        self.objective, self.rule, self.columns = rule.objective, rule, columns
-        self.update = inline.update()
+    def __init__(self, rule: Gradient, inline: Inline, columns: Sequence[str], together: bool = False):
+        self.objective, self.rule, self.columns, self.together = rule.objective, rule, columns, together
+        self.update = inline.together() if together else inline.update()
         moved = {id(p) for p in inline.parameters}
         name_of = {id(p): name for name, p in self.objective.named_parameters()}
         self.names = [name_of[id(p)] for p in inline.parameters]
@@ -67,9 +68,16 @@ class Step:
                 factor = (clip / (norm + 1e-6)).clamp(max=1.0)
                 moves = [g * factor for g in moves]
             self.update(parameters, slots, moves, scalars)
-            for name, b in buffers.items():
-                b.copy_(fresh[name])
+            self._keep(buffers, fresh)
         return value
+
+    def _keep(self, buffers: dict[str, Tensor], fresh: dict[str, Tensor]) -> None:
+        """Put what training made of the buffers into them."""
+        if self.together and buffers:
+            torch._foreach_copy_(list(buffers.values()), [fresh[name] for name in buffers])
+            return
+        for name, b in buffers.items():
+            b.copy_(fresh[name])
 
 
 def several(step: Callable[..., Tensor], held: int, flat: Tensors) -> Tensor:

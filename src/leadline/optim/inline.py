@@ -106,6 +106,30 @@ class Inline:
 
         return adam
 
+    def together(self) -> Update:
+        """The same updates, each operation for all tensors at once: few kernels where none are compiled into one."""
+        group, decays = self.group, bool(self.group["weight_decay"])
+        if not self.adam:
+            return _sgd_together(decays, bool(group["momentum"]), group["nesterov"])
+        (beta1, beta2), eps = group["betas"], group["eps"]
+        decoupled = isinstance(self.optimizer, torch.optim.AdamW) or group.get("decoupled_weight_decay", False)
+
+        def adam(p: list[Tensor], slots: list[list[Tensor]], g: list[Tensor], numbers: Tensor) -> None:
+            rate, step_size, root, decay, _ = numbers.unbind()
+            u, v = slots
+            if decays and decoupled:
+                torch._foreach_mul_(p, 1 - rate * decay)  # eq. 3
+            elif decays:
+                g = torch._foreach_add(g, torch._foreach_mul(p, decay))
+            torch._foreach_lerp_(u, g, 1 - beta1)
+            torch._foreach_mul_(v, beta2)
+            torch._foreach_addcmul_(v, g, g, 1 - beta2)
+            below = torch._foreach_div(torch._foreach_sqrt(v), root)
+            torch._foreach_add_(below, eps)
+            torch._foreach_addcdiv_(p, torch._foreach_mul(u, step_size), below, -1.0)  # eq. 2
+
+        return adam
+
 
 def step_numbers(
     adam: bool, betas: tuple[float, float], rates: np.ndarray, t: np.ndarray, decay: np.ndarray, momentum: np.ndarray
@@ -113,6 +137,20 @@ def step_numbers(
     """Of steps number t, from 1: rate η; for Adam η / (1 - β₁ᵗ) and √(1 - β₂ᵗ); decay λ; momentum m. Shape (…, 5)."""
     size, root = (rates / (1 - betas[0] ** t), np.sqrt(1 - betas[1] ** t)) if adam else (rates, rates)
     return np.stack(np.broadcast_arrays(rates, size, root, decay, momentum), -1)
+
+
+def _sgd_together(decays: bool, moves_on: bool, nesterov: bool) -> Update:
+    def sgd(p: list[Tensor], slots: list[list[Tensor]], g: list[Tensor], numbers: Tensor) -> None:
+        rate, _, _, decay, momentum = numbers.unbind()
+        if decays:
+            g = torch._foreach_add(g, torch._foreach_mul(p, decay))  # eq. 3
+        if moves_on:
+            torch._foreach_mul_(slots[0], momentum)
+            torch._foreach_add_(slots[0], g)
+            g = torch._foreach_add(g, torch._foreach_mul(slots[0], momentum)) if nesterov else slots[0]
+        torch._foreach_sub_(p, torch._foreach_mul(g, rate))  # eq. 1
+
+    return sgd
 
 
 def _sgd(decays: bool, moves_on: bool, nesterov: bool) -> Update:

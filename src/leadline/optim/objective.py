@@ -51,6 +51,8 @@ class Objective(nn.Module):
         return loss
 
     def _regularized(self, batch: Batch) -> Tensor:
+        for regularizer in self.regularizers:
+            batch = regularizer.rows(batch)  # type: ignore[operator]
         x, score, parameters = batch.x, self.likelihood.loss, None
         for regularizer in self.regularizers:
             x = regularizer.inputs(x, batch)  # type: ignore[operator]
