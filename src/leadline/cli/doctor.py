@@ -29,7 +29,7 @@ def flags(argv: Sequence[str]) -> list[Flag]:
     what = recipe.find_source(argv, ())
     if what is not None and is_run(what):
         return []
-    kind = recipe.model_type(argv)
+    kind = recipe.model_type(argv, what)
     family = recipe.likelihood_flags(recipe.likelihood_name(argv))
     return [*recipe.choice_flags(), *recipe.model_flags(kind), *family, *recipe.data_flags(what, kind)]
 

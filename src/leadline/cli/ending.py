@@ -8,6 +8,7 @@ from typing import Any
 
 from leadline.cli.screen import Screen
 from leadline.data.account import counted
+from leadline.data.pictures import Pictures
 from leadline.doctor.finding import Finding
 from leadline.run import Run
 
@@ -56,7 +57,8 @@ def answer(run: Run, evaluations: dict[str, Any]) -> dict[str, Any]:
 
 def next_steps(run: Run, folder: str) -> list[str]:
     """Commands worth trying on this run."""
-    return [f"leadline predict {folder} rows.csv", f"leadline evaluate {folder}", f"leadline show run {folder}"]
+    rows = "photos/" if isinstance(run.inputs, Pictures) else "rows.csv"
+    return [f"leadline predict {folder} {rows}", f"leadline evaluate {folder}", f"leadline show run {folder}"]
 
 
 def _best(run: Run) -> str:

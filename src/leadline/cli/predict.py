@@ -11,6 +11,10 @@ those. A loss without probabilities, such as Margin, has `predicted` alone. For 
 For a ranking there is one for each place, and together they are the likeliest order. Where the file has such a column
 already, the new one gets a `_` behind its name. Rows are read as those of training were; decimal commas and separators
 are found out.
+
+A run on pictures takes a picture or a folder of them. Classes and numbers come as a table, a line a file. Masks, boxes
+and points are drawn: --output is then a folder, by default `predicted` in that of the run, with each picture and what
+was found on it, a table of the boxes or points, and the masks as pictures of codes.
 """
 
 from __future__ import annotations
@@ -37,6 +41,7 @@ EXAMPLES = (
     "leadline predict runs/cars new-cars.csv > predicted.csv",
     "leadline predict runs/cars new-cars.csv --output predicted.csv --interval 0.95",
     "leadline predict runs/first rows.csv --json --output predicted.csv",
+    "leadline predict runs/street new-photos/ --output found/",
 )
 
 
@@ -62,6 +67,10 @@ def run(line: Line, screen: Screen) -> int:
     trained = ll.load(folder)
     if output is not None:
         protect(Path(output), [line.words[1], *source_files(trained)])
+    if isinstance(trained.inputs, ll.data.Pictures):
+        from leadline.cli.pictures import predict
+
+        return predict(trained, line.words[1], output, level, screen)
     table = read(line.words[1])
     added = columns_of(trained, table, level)
     names = [_free(name, table.columns) for name in added]
@@ -73,7 +82,7 @@ def run(line: Line, screen: Screen) -> int:
         write(Path(output), text.getvalue())
         screen.say(f"{counted(len(table), 'row')} predicted: {output}")
     else:
-        (sys.stderr if screen.as_json else sys.stdout).write(text.getvalue())
+        printed(text.getvalue(), screen)
     screen.answer({"rows": len(table), "output": output, "columns": names})
     return 0
 
@@ -179,6 +188,11 @@ def protect(output: Path, files: Sequence[str]) -> None:
             raise DataError(
                 "--output must not be a file of rows that are read", got=f"{output}", do="Name another, new file"
             )
+
+
+def printed(text: str, screen: Screen) -> None:
+    """On the screen, beside what --json says."""
+    (sys.stderr if screen.as_json else sys.stdout).write(text)
 
 
 def write(path: Path, text: str) -> None:

@@ -17,8 +17,9 @@ from torch import nn
 from leadline import init
 from leadline.cli.flag import Flag, field_docs, flags_of, kind_of
 from leadline.cli.line import Line, first_word, is_flag, peek
-from leadline.data import SOURCES, is_path, load, source
+from leadline.data import SOURCES, find_task, is_path, load, reader_of, source
 from leadline.data.data import Data
+from leadline.data.pictures import Pictures
 from leadline.data.table import ENDINGS
 from leadline.errors import DataError, UnknownName, UserError
 from leadline.flags import RESERVED, shell_words
@@ -32,6 +33,9 @@ from leadline.regularize import regularizers
 from leadline.settings import Settings
 
 DEFAULT_MODEL = "MLP"
+#: what is trained on pictures where nobody names a model, by what is asked of them
+PICTURE_MODELS = {"pixels": "UNet", "boxes": "GridDetector", "points": "Hourglass"}
+PICTURE_MODEL = "ConvNet"
 MOST_COLUMNS = 12  # of which train and doctor tell
 _FEW = 2  # families that a heading of --help names
 
@@ -48,9 +52,44 @@ class Made:
     note: str = ""
 
 
-def model_type(argv: Sequence[str]) -> type[nn.Module]:
-    """The model that `--model` names."""
-    return lookup(peek(argv, "--model") or DEFAULT_MODEL, MODELS, "model")
+def model_type(argv: Sequence[str], what: str | None = None) -> type[nn.Module]:
+    """The model that `--model` names, or that SOURCE is trained with by default."""
+    return lookup(peek(argv, "--model") or default_model(what, peek(argv, "--task")), MODELS, "model")
+
+
+def default_model(what: str | None, task: str | None = None) -> str:
+    """What is trained on SOURCE where nobody names a model; no data are read for it."""
+    if what == "scenes":
+        return PICTURE_MODELS.get(task or "pixels", PICTURE_MODEL)
+    if what is None or reader(what) not in ("images", "idx"):
+        return DEFAULT_MODEL
+    path = Path(what)
+    return PICTURE_MODELS.get(find_task(path) if path.is_dir() else "classes", PICTURE_MODEL)
+
+
+def default_for(data: Data) -> str:
+    """The same, of data that have been read."""
+    if not isinstance(data.inputs, Pictures):
+        return DEFAULT_MODEL
+    return PICTURE_MODELS.get(data.target.kind, PICTURE_MODEL)
+
+
+def usual_settings(data: Data) -> dict[str, Any]:
+    """Settings that suit the data, where nobody names others: pictures are many, and each takes long.
+
+    Epochs are such that about 400,000 pictures are seen, from 8 to 60.
+    """
+    if not isinstance(data.inputs, Pictures):
+        return {}
+    return {
+        "epochs": max(8, min(60, round(400_000 / len(data.train)))),
+        "batch": 128 if len(data.train) >= 4000 else 32,
+    }
+
+
+def reader(what: str) -> str:
+    """The source that reads SOURCE: its own name, or for a path the one that reads such files."""
+    return what if what in SOURCES else reader_of(what) if is_path(what) or Path(what).is_dir() else what
 
 
 def likelihood_name(argv: Sequence[str]) -> str | None:
@@ -78,9 +117,9 @@ def likelihood_flags(name: str | None) -> list[Flag]:
     return [replace(flag, group=f"likelihood {heading(owners[option])}") for option, flag in found.items()]
 
 
-def rule_flags(argv: Sequence[str]) -> list[Flag]:
+def rule_flags(argv: Sequence[str], what: str | None = None) -> list[Flag]:
     """`--rule`, and the options of the rule that it names, or that the model is made for."""
-    name, kind = peek(argv, "--rule"), model_type(argv)
+    name, kind = peek(argv, "--rule"), model_type(argv, what)
     if name is not None:
         chosen = [lookup(name, RULES, "rule")]
     else:
@@ -105,11 +144,6 @@ def setting_flags() -> list[Flag]:
     ]
 
 
-def is_table(what: str) -> bool:
-    """Whether SOURCE is a path, be it to a folder, which the reader of tables refuses in its own words."""
-    return is_path(what) or (what not in SOURCES and Path(what).is_dir())
-
-
 def data_flags(what: str | None, kind: type[nn.Module]) -> list[Flag]:
     """The options of a source; none where it is not known yet. Those that collide are told apart by `data-`."""
     if what is None:
@@ -117,15 +151,17 @@ def data_flags(what: str | None, kind: type[nn.Module]) -> list[Flag]:
     others = (*setting_flags(), *model_flags(kind), *likelihood_flags(None))
     of_rules = {option for rule in RULES.values() for option in rule_choices(rule)}
     taken = {flag.option for flag in others} | of_rules | RESERVED
-    heading = "data of a table" if is_table(what) else f"data {what}"
-    return flags_of(source("table" if is_table(what) else what), "data", group=heading, skip=("path",), taken=taken)
+    name = reader(what)
+    heading = {"table": "data of a table", "images": "data of a folder of pictures"}.get(name, f"data {name}")
+    return flags_of(source(name), "data", group=heading, skip=("path",), taken=taken)
 
 
 def choice_flags() -> list[Flag]:
     """What names a model and a likelihood."""
     models, families = ", ".join(MODELS), ", ".join(LIKELIHOODS)
+    usual = f"by default {DEFAULT_MODEL}, for pictures {PICTURE_MODEL}, or as their masks, boxes or points ask"
     return [
-        Flag("model", help=f"what is trained: {models}", default=DEFAULT_MODEL, group="what is trained"),
+        Flag("model", help=f"what is trained: {models}; {usual}", group="what is trained"),
         Flag("likelihood", help=f"{families}; by default as the target asks", group="what is trained"),
     ]
 
@@ -156,8 +192,9 @@ def arranged(argv: Sequence[str], own: Sequence[Flag] = ()) -> list[str]:
 
 def explain(argv: Sequence[str]) -> Callable[[str], UserError | None]:
     """What to say of a flag that another model, likelihood or rule has."""
+    what = find_source(argv, ())
     chosen: dict[str, tuple[str, dict[str, list[Flag]]]] = {
-        "model": (model_type(argv).__name__, {name: model_flags(kind) for name, kind in MODELS.items()})
+        "model": (model_type(argv, what).__name__, {name: model_flags(kind) for name, kind in MODELS.items()})
     }
     family = likelihood_name(argv)
     if family is not None:
@@ -212,9 +249,10 @@ def need_source(verb: str, what: str | None) -> str:
 
 def make_data(what: str, options: dict[str, Any]) -> Data:
     """The data of a source or a file."""
-    if not is_table(what):
+    name = reader(what)
+    if name == what:
         return load(what, **options)
-    if "target" not in options:
+    if name == "table" and "target" not in options:
         from leadline.data.table import read_rows
 
         names = list(read_rows(what, bad_rows="refuse").columns)
@@ -224,7 +262,7 @@ def make_data(what: str, options: dict[str, Any]) -> Data:
             got="no --target",
             do=f"Add --target with one of its columns: {', '.join(names[:20])}{more}",
         )
-    return load(Path(what), **options)
+    return load(name, path=Path(what), **options)
 
 
 def make(what: str, line: Line, data: Data | None = None) -> Made:
@@ -233,8 +271,8 @@ def make(what: str, line: Line, data: Data | None = None) -> Made:
     checked = Settings.make(**settings)  # before data are read: a slip in a flag should not cost the wait
     init.named(checked.init)
     regularizers(checked.regularize)
-    name = line.get("model", DEFAULT_MODEL)
-    model_class = lookup(name, MODELS, "model")
+    if line.get("model") is not None:
+        lookup(line.get("model"), MODELS, "model")
     rule = rule_from(line.get("rule"), **line.of("rule")) if line.get("rule") is not None else None
     if rule is not None:
         check_alone(type(rule).__name__, settings)
@@ -242,12 +280,15 @@ def make(what: str, line: Line, data: Data | None = None) -> Made:
     if family is not None:
         lookup(family, LIKELIHOODS, "likelihood")
     data = data or make_data(what, line.of("data"))
+    name = line.get("model") or default_for(data)
+    model_class = lookup(name, MODELS, "model")
+    settings = {**usual_settings(data), **settings}
     made_for = own_rule(model_class, data.target) if rule is None and "optimizer" not in settings else None
     if made_for is not None:
         check_alone(made_for, settings, model_class.__name__)
         rule = rule_from(made_for, **line.of("rule"))
     by = None if rule is None else type(rule).__name__
     likelihood = likelihood_of(model_class, data.target, by, family, **line.of("likelihood"))
-    model = build(name, data.dim_input, likelihood.dim_output, seed=checked.seed, **line.of("model"))
+    model = build(name, data.shape_input, likelihood.dim_output, seed=checked.seed, **line.of("model"))
     note = told(model_class, made_for, likelihood, "--optimizer adamw") if made_for else ""
     return Made(data, likelihood, model, settings, rule, note)

@@ -88,7 +88,7 @@ class Screen:
         """Metrics by split, each with its 95 % interval."""
         rows: list[list[Any]] = []
         for split, evaluation in evaluations.items():
-            for name in evaluation:
+            for name in evaluation.main:
                 low, high = evaluation.interval(name)
                 whose = ("", "") if rows and rows[-1][-1] == split else (split, evaluation.count)
                 rows.append([*whose, name, figure(evaluation[name]), f"{figure(low)} … {figure(high)}", split])

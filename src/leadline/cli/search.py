@@ -49,8 +49,9 @@ OWN = (
 
 
 def flags(argv: Sequence[str]) -> list[Flag]:
-    kind = recipe.model_type(argv)
-    data = recipe.data_flags(recipe.find_source(argv, OWN), kind)
+    what = recipe.find_source(argv, OWN)
+    kind = recipe.model_type(argv, what)
+    data = recipe.data_flags(what, kind)
     family = recipe.likelihood_flags(recipe.likelihood_name(argv))
     return [*recipe.choice_flags(), *OWN, *recipe.model_flags(kind), *family, *data, *recipe.setting_flags()]
 
@@ -67,7 +68,8 @@ def run(line: Line, screen: Screen) -> int:
 
     what = recipe.need_source("search", line.words[0] if line.words else None)
     extra_words("search", line.words, 1)
-    kind = recipe.model_type([f"--model={line.get('model', recipe.DEFAULT_MODEL)}"])
+    named = [f"--model={line.get('model')}"] if line.get("model") is not None else []
+    kind = recipe.model_type(named, what)
     searched = {flag.option: flag for flag in (*recipe.setting_flags(), *recipe.model_flags(kind))}
     space = spaces(line.get("space") or {}, searched)
     made = recipe.make(what, line)

@@ -5,6 +5,7 @@ A model is shown for inputs and outputs of --dim-input and --dim-output, or for 
 
 from __future__ import annotations
 
+import inspect
 import json
 import math
 from collections.abc import Sequence
@@ -37,7 +38,12 @@ MORE = "`leadline show model MLP --help` and `leadline show data moons --help` s
 _HOLDERS = (nn.ModuleList, nn.ModuleDict, nn.Sequential)  # which may hold nothing
 
 SIZES = (
-    Flag("dim_input", Kind((int,)), help="numbers a row, where no data are named", default=40),
+    Flag(
+        "dim_input",
+        Kind((int,), many=True),
+        help="numbers a row, or channels, rows and columns of a picture, where no data are named; by default 40, or "
+        "3 32 32",
+    ),
     Flag("dim_output", Kind((int,)), help="outputs of the network, where no data are named", default=10),
     Flag("data", help="a source or file whose rows the model is to read"),
 )
@@ -70,17 +76,21 @@ def show_model(name: str | None, line: Line, screen: Screen) -> dict[str, Any]:
         from leadline.likelihoods import likelihood_for
 
         data = recipe.make_data(source, line.of("data"))
-        sizes = (data.dim_input, likelihood_for(data.target).dim_output)
+        shape, dim_output = data.shape_input, likelihood_for(data.target).dim_output
+        name = name or recipe.default_for(data)
     else:
-        sizes = (line.get("dim_input", 40), line.get("dim_output", 10))
-    model = build(name or recipe.DEFAULT_MODEL, *sizes, **line.of("model"))
+        reads = inspect.signature(lookup(name or recipe.DEFAULT_MODEL, MODELS, "model")).parameters
+        usual = (40,) if "dim_input" in reads else (3, 32, 32)
+        shape, dim_output = tuple(line.get("dim_input") or usual), line.get("dim_output", 10)
+    model = build(name or recipe.DEFAULT_MODEL, shape, dim_output, **line.of("model"))
     layers = [
         {"name": path, "type": type(module).__name__, "weights": _shapes(module), "parameters": _own_count(module)}
         for path, module in model.named_modules()
         if path and (_shapes(module) or not (list(module.children()) or isinstance(module, _HOLDERS)))
     ]
     total = sum(parameter.numel() for parameter in model.parameters())
-    screen.say(f"{type(model).__name__}: {counted(sizes[0], 'number')} in, {sizes[1]} out")
+    read = counted(shape[0], "number") if len(shape) == 1 else _by(shape)
+    screen.say(f"{type(model).__name__}: {read} in, {dim_output} out")
     rows = [
         [layer["name"], layer["type"], " ".join(map(_by, layer["weights"].values())), f"{layer['parameters']:,}"]
         for layer in layers

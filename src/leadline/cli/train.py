@@ -25,10 +25,12 @@ EXAMPLES = (
     "leadline train mnist1d --model MLP --hidden 100 100 --epochs 30",
     "leadline train cars.csv --target price --drop id name",
     "leadline train cars.csv --target price --folds 10",
+    "leadline train photos/",
     "leadline train moons --model Linear --rule Newton --ridge 1",
 )
 MORE = (
-    "SOURCE is a name that `leadline list data` shows, or a .csv, .tsv or .parquet file. "
+    "SOURCE is a name that `leadline list data` shows, a .csv, .tsv or .parquet file, or a folder of pictures, where it "
+    "is found out what can be learned: classes, masks or boxes. "
     "Flags of the data follow from SOURCE: `leadline train mnist1d --help` shows them."
 )
 
@@ -46,10 +48,11 @@ OWN = (
 
 
 def flags(argv: Sequence[str]) -> list[Flag]:
-    kind = recipe.model_type(argv)
-    data = recipe.data_flags(recipe.find_source(argv, OWN), kind)
+    what = recipe.find_source(argv, OWN)
+    kind = recipe.model_type(argv, what)
+    data = recipe.data_flags(what, kind)
     family = recipe.likelihood_flags(recipe.likelihood_name(argv))
-    rule, *of_rule = recipe.rule_flags(argv)
+    rule, *of_rule = recipe.rule_flags(argv, what)
     of_model = recipe.model_flags(kind)
     return [*recipe.choice_flags(), rule, *OWN, *of_model, *family, *of_rule, *data, *recipe.setting_flags()]
 

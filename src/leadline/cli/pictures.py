@@ -1,0 +1,223 @@
+"""Pictures of one's own through a trained run: a table of classes or numbers, or masks, boxes and points drawn.
+
+What the network says lies in the picture as it read it, at one size; it is brought back to each file's own size.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from leadline.cli.screen import Screen
+from leadline.data.account import counted
+from leadline.data.decode import Placement, Unreadable, coloured, decoded, hushed, mapped, upright
+from leadline.data.folder import mask_of, survey
+from leadline.data.pictures import Pictures
+from leadline.errors import DataError
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
+
+    from leadline.run import Run
+
+_AT_ONCE = 64
+_NAMED = 5  # refused files that are named
+_SEEN = 0.1  # height of a heat map's peak from which on a point is drawn
+
+
+@dataclass(frozen=True, eq=False)
+class Read:
+    """A file as the network reads it, and its picture at its own size, where that is needed."""
+
+    path: Path
+    x: np.ndarray
+    image: Image | None
+
+
+def files_of(what: str) -> tuple[Path, list[Path]]:
+    """The folder that names are relative to, and the pictures in it; or a picture and its folder."""
+    path = Path(what).expanduser()
+    if path.is_dir():
+        known = survey(path)
+        masks = set(mask_of(known).values())  # beside pictures: what is known of them
+        found = [known.root / name for name in known.pictures if name not in masks]
+        return path.absolute(), found or Pictures.paths(path)
+    if not path.is_file():
+        raise DataError("there must be a picture or a folder of pictures", got=what, do="Check the path")
+    return path.absolute().parent, [path.absolute()]
+
+
+def read(files: list[Path], inputs: Pictures, whole: bool, refused: dict[Path, str]) -> Iterator[list[Read]]:
+    """The pictures, some at a time; what cannot be read is entered in `refused`."""
+
+    def one(path: Path) -> Read | None:
+        try:
+            x = decoded(path, inputs.size, inputs.channels, inputs.fit)
+            return Read(path, x, coloured(upright(path), 3) if whole else None)
+        except Unreadable as error:
+            refused[path] = str(error)
+            return None
+
+    with hushed():
+        for start in range(0, len(files), _AT_ONCE):
+            found = [each for each in mapped(one, files[start : start + _AT_ONCE]) if each is not None]
+            if found:
+                yield found
+
+
+def predict(trained: Run, what: str, output: str | None, level: float | None, screen: Screen) -> int:
+    """Predict pictures; a table goes to `output` or is printed, drawings go to a folder."""
+    root, files = files_of(what)
+    refused: dict[Path, str] = {}
+    drawing = trained.target.spatial
+    folder = Path(output) if output else Path(trained.folder or ".") / "predicted"
+    rows: list[dict[str, Any]] = []
+    count = 0
+    for part in read(files, cast(Pictures, trained.inputs), drawing, refused):
+        prediction = trained.predict(torch.from_numpy(np.stack([each.x for each in part])))
+        names = [each.path.relative_to(root).as_posix() for each in part]
+        count += len(part)
+        rows += (
+            _drawn(trained, part, names, prediction, folder) if drawing else _told(trained, names, prediction, level)
+        )
+    if not count:
+        raise DataError(
+            "there must be a picture that can be read", got=_refusals(refused, root), do="Mend or replace the files"
+        )
+    where = _written(rows, folder / f"{trained.target.kind}.csv" if drawing else output, screen)
+    said = f"{counted(count, 'picture')} predicted" + (f": {folder if drawing else where}" if where else "")
+    screen.say(said + (f"; {_refusals(refused, root)}" if refused else ""))
+    screen.answer(
+        {
+            "rows": count,
+            "output": str(folder) if drawing else output,
+            "columns": list(rows[0]) if rows else [],
+            "refused": {path.relative_to(root).as_posix(): reason for path, reason in sorted(refused.items())},
+        }
+    )
+    return 0
+
+
+def _refusals(refused: dict[Path, str], root: Path) -> str:
+    some = [f"{path.relative_to(root)} ({reason})" for path, reason in sorted(refused.items())[:_NAMED]]
+    more = ", …" if len(refused) > _NAMED else ""
+    return f"{counted(len(refused), 'file')} refused: {', '.join(some)}{more}"
+
+
+def _told(trained: Run, names: list[str], prediction: Any, level: float | None) -> list[dict[str, Any]]:
+    from leadline.cli.predict import class_columns, number_columns
+
+    target = trained.target
+    columns = class_columns(prediction, target, level) if target.discrete else number_columns(prediction, level)
+    return [dict(zip(("file", *columns), row, strict=True)) for row in zip(names, *columns.values(), strict=True)]
+
+
+def _drawn(trained: Run, part: list[Read], names: list[str], prediction: Any, folder: Path) -> list[dict[str, Any]]:
+    """Write the pictures with what was found drawn on them; a line of the table for each thing found."""
+    from leadline.report.pictures import drawn
+
+    kind, classes = trained.target.kind, trained.target.classes
+    rows = []
+    for place, (each, name) in enumerate(zip(part, names, strict=True)):
+        pixels = np.asarray(each.image)  # (Y, X, 3)
+        answer, scores, told = _placed(trained, pixels.shape[1::-1], prediction, place)
+        own = torch.from_numpy(pixels.copy()).permute(2, 0, 1)
+        path = folder / Path(name).with_suffix(".png")
+        _save(drawn(own, answer, kind, classes, scores), path)
+        if kind == "pixels":
+            from PIL import Image
+
+            _save(Image.fromarray(answer.numpy().astype(np.uint8)), folder / "masks" / Path(name).with_suffix(".png"))
+        rows += [{"file": name, **line} for line in told]
+    return rows
+
+
+def _placed(
+    trained: Run, wide: tuple[int, int], prediction: Any, place: int
+) -> tuple[Tensor, list[float], list[dict[str, Any]]]:
+    """What was found in one picture of `wide` columns and rows; scores to write beside it; a line for each thing."""
+    inputs, target = cast(Pictures, trained.inputs), trained.target
+    size = inputs.size
+    at = Placement.of(inputs.fit, wide, size)
+    if target.kind == "pixels":
+        codes = _own_size(prediction.mode[place].cpu(), at, size, wide)
+        shares = torch.bincount(codes[codes < 255].flatten().long(), minlength=len(target.classes)) / codes.numel()
+        line = {f"share({name})": f"{share:.4g}" for name, share in zip(target.classes, shares.tolist(), strict=True)}
+        return codes, [], [line]
+    if target.kind == "boxes":
+        found = prediction.detections()[place]
+        boxes = _back(found.boxes.double().cpu(), at, size, wide)
+        answer = torch.cat([found.codes.double().cpu()[:, None], boxes], 1)
+        lines = []
+        for score, (code, x, y, width, height) in zip(found.scores.tolist(), answer.tolist(), strict=True):
+            left, top = (x - width / 2) * wide[0], (y - height / 2) * wide[1]
+            corner = {"left": left, "top": top, "width": width * wide[0], "height": height * wide[1]}
+            lines.append(
+                {"class": target.classes[int(code)], "score": f"{score:.4f}"}
+                | {name: f"{value:.1f}" for name, value in corner.items()}
+            )
+        return answer, found.scores.tolist(), lines
+    points, scores = prediction.points[place].double().cpu(), prediction.scores[place].double().cpu()
+    own = _back(points, at, size, wide)
+    lines = [
+        {"point": name, "score": f"{score:.4f}", "x": f"{x * wide[0]:.1f}", "y": f"{y * wide[1]:.1f}"}
+        for name, score, (x, y) in zip(target.classes, scores.tolist(), own.tolist(), strict=True)
+    ]
+    return torch.cat([own, (scores > _SEEN)[:, None].double()], 1), [], lines
+
+
+def _back(relative: Tensor, at: Placement, size: tuple[int, int], wide: tuple[int, int]) -> Tensor:
+    """Points (K, 2) or boxes (K, 4), relative to what the network read, relative to the file's own picture."""
+    there = torch.tensor([size[1], size[0]], dtype=torch.float64)
+    scale, shift = torch.tensor([at.a, at.b], dtype=torch.float64), torch.tensor([at.s, at.t], dtype=torch.float64)
+    own = torch.tensor(wide, dtype=torch.float64)
+    centre = (relative[:, :2] * there - shift) / scale / own
+    return centre if relative.shape[1] == 2 else torch.cat([centre, relative[:, 2:] * there / scale / own], 1)
+
+
+def _own_size(codes: Tensor, at: Placement, size: tuple[int, int], wide: tuple[int, int]) -> Tensor:
+    """Codes of pixels as the network read them, for the pixels of the file; 255 where it read nothing."""
+    whole = torch.full(size, 255, dtype=torch.uint8)
+    top, left = ((own - found) // 2 for own, found in zip(size, codes.shape, strict=True))
+    whole[top : top + codes.shape[0], left : left + codes.shape[1]] = codes.to(torch.uint8)
+    column = ((torch.arange(wide[0]) + 0.5) * at.a + at.s).floor().long()
+    row = ((torch.arange(wide[1]) + 0.5) * at.b + at.t).floor().long()
+    inside = ((row >= 0) & (row < size[0]))[:, None] & ((column >= 0) & (column < size[1]))
+    found = whole[row.clamp(0, size[0] - 1)][:, column.clamp(0, size[1] - 1)]
+    return torch.where(inside, found, 255)
+
+
+def _save(image: Image, path: Path) -> None:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        image.save(path)
+    except OSError as error:
+        raise DataError(
+            "--output must be a folder that can be written to",
+            got=f"{path} ({error.strerror or error})",
+            do="Name a folder in a place that exists and has room",
+        ) from None
+
+
+def _written(rows: list[dict[str, Any]], path: str | Path | None, screen: Screen) -> str:
+    """The table in its file, or printed; the file's name."""
+    from leadline.cli.predict import printed, write
+
+    heads = list(dict.fromkeys(name for row in rows for name in row)) or ["file"]
+    text = io.StringIO()
+    writer = csv.DictWriter(text, heads, lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    if path is None:
+        printed(text.getvalue(), screen)
+        return ""
+    write(Path(path), text.getvalue())
+    return str(path)
