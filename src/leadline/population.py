@@ -56,6 +56,7 @@ from leadline.verbs import fit, refuse
 OWN = ("seed", "lr", "weight_decay", "momentum", "init", "init_scale", "regularize", "patience")
 #: what a member may have besides settings
 MORE = ("data", "model", "label_noise")
+_MOST_BYTES = 2**32  # of pictures that members share, which a single run would read as it goes
 #: seconds of a run that are worth measuring a second thread, a trace, and the compiler's time
 _LONG_SECONDS, _COMPILE_SECONDS = 1.0, 20.0
 
@@ -284,6 +285,11 @@ class _Part:
             return "weights are averaged"
         if self.settings.optimizer not in ("sgd", "nesterov", "adam", "adamw"):
             return f"{self.settings.optimizer} has no batched form"
+        if type(self.likelihood).overall is not Likelihood.overall:
+            return f"{self.likelihood.headline} is no mean over rows"
+        rows = self.data.train
+        if self.data.inputs.late and 4 * rows.x.numel() > _MOST_BYTES:
+            return "the pictures, as numbers, would not fit in memory"
         return None
 
     def alone(self) -> Run:

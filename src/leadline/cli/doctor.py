@@ -13,6 +13,7 @@ from leadline.cli.flag import Flag
 from leadline.cli.line import Line
 from leadline.cli.screen import Screen
 from leadline.cli.words import extra_words
+from leadline.data import find_task
 from leadline.doctor.finding import Finding
 from leadline.errors import UserError
 
@@ -20,6 +21,7 @@ USAGE = "leadline doctor SOURCE [flags]   or   leadline doctor RUN"
 EXAMPLES = (
     "leadline doctor cars.csv --target price",
     "leadline doctor mnist1d --model MLP --hidden 100 --label-noise 0.1",
+    "leadline doctor photos/",
     "leadline doctor runs/first --json",
 )
 MORE = "Data and model take the flags that `leadline train` takes; nothing is trained."
@@ -54,8 +56,11 @@ def run(line: Line, screen: Screen) -> int:
 
 
 def is_run(what: str) -> bool:
-    """Whether the word names a folder rather than data."""
-    return Path(what).is_dir()
+    """Whether the word names a run's folder rather than data."""
+    folder = Path(what)
+    if not folder.is_dir() or (folder / "run.json").exists():
+        return folder.is_dir()
+    return find_task(folder) == "none" and recipe.reader(what) != "idx"
 
 
 def recorded(folder: Path) -> list[Finding]:

@@ -23,7 +23,7 @@ def finish(run: Run, screen: Screen, said: Sequence[Finding] = ()) -> int:
         screen.command(f"leadline resume {folder}")
         screen.answer(answer(run, {}))
         return INTERRUPTED
-    evaluations = {name: run.evaluate(name) for name, _ in run.need_data().splits()}
+    evaluations = run.scored[0] if run.scored else {name: run.evaluate(name) for name, _ in run.need_data().splits()}
     screen.findings([finding for finding in run.findings if finding not in said])
     screen.say()
     screen.metrics(evaluations)

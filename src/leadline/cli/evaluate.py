@@ -16,13 +16,18 @@ EXAMPLES = (
     "leadline evaluate runs/first",
     "leadline evaluate runs/first --split val --json",
     "leadline evaluate runs/cars --data newer-cars.csv",
+    "leadline evaluate runs/photos --data newer-photos/",
 )
 
 
 def flags(argv: Sequence[str]) -> list[Flag]:
     return [
         Flag("split", help="train, val or test", default="test"),
-        Flag("data", help="a file with the run's columns, the target among them, instead of a split"),
+        Flag(
+            "data",
+            help="a file with the run's columns, the target among them, or a folder of pictures with what is known of "
+            "each, instead of a split",
+        ),
     ]
 
 
@@ -36,6 +41,11 @@ def run(line: Line, screen: Screen) -> int:
     trained = ll.load(folder)
     if path is None:
         name, evaluation = split.lower(), trained.evaluate(split)
+    elif isinstance(trained.inputs, ll.data.Pictures):
+        from leadline.cli.pictures import labelled
+
+        rows = labelled(trained, path)
+        name, evaluation = path, trained.measure(rows.x, rows.y)
     else:
         from leadline.cli.rows import inputs_of, outcome_of, read
 

@@ -77,14 +77,25 @@ def default_for(data: Data) -> str:
 def usual_settings(data: Data) -> dict[str, Any]:
     """Settings that suit the data, where nobody names others: pictures are many, and each takes long.
 
-    Epochs are such that about 400,000 pictures are seen, from 8 to 60.
+    Epochs are such that about 400,000 pictures are seen, from 8 to 60. Pictures are moved a little, and where places
+    matter also mirrored and changed in colour; classes may be letters, which a mirror makes into others.
     """
     if not isinstance(data.inputs, Pictures):
         return {}
-    return {
-        "epochs": max(8, min(60, round(400_000 / len(data.train)))),
-        "batch": 128 if len(data.train) >= 4000 else 32,
-    }
+    count, side = len(data.train), min(data.inputs.size)
+    words: tuple[str, ...] = ("affine(10, 0.1, 0.2)", "colour(0.2, 0.2, 0.2)")
+    if data.target.kind in ("pixels", "boxes"):
+        words = ("flip", *words)
+    elif data.target.kind != "points":
+        words = (f"crop({max(1, side // 14)})",)
+    epochs, batch = max(8, min(60, round(400_000 / count))), 128 if count >= 4000 else 32
+    return {"epochs": epochs, "batch": batch, "regularize": words}
+
+
+def told_settings(usual: dict[str, Any], chosen: dict[str, Any]) -> str:
+    """What was chosen for pictures, where nobody named it."""
+    words = [shell_words(name, value) for name, value in usual.items() if name not in chosen]
+    return f"for these pictures, where nothing else is said: {' '.join(words)}" if words else ""
 
 
 def reader(what: str) -> str:
@@ -282,7 +293,9 @@ def make(what: str, line: Line, data: Data | None = None) -> Made:
     data = data or make_data(what, line.of("data"))
     name = line.get("model") or default_for(data)
     model_class = lookup(name, MODELS, "model")
-    settings = {**usual_settings(data), **settings}
+    usual = usual_settings(data)
+    pictures = told_settings(usual, settings)
+    settings = {**usual, **settings}
     made_for = own_rule(model_class, data.target) if rule is None and "optimizer" not in settings else None
     if made_for is not None:
         check_alone(made_for, settings, model_class.__name__)
@@ -290,5 +303,5 @@ def make(what: str, line: Line, data: Data | None = None) -> Made:
     by = None if rule is None else type(rule).__name__
     likelihood = likelihood_of(model_class, data.target, by, family, **line.of("likelihood"))
     model = build(name, data.shape_input, likelihood.dim_output, seed=checked.seed, **line.of("model"))
-    note = told(model_class, made_for, likelihood, "--optimizer adamw") if made_for else ""
+    note = told(model_class, made_for, likelihood, "--optimizer adamw") if made_for else pictures
     return Made(data, likelihood, model, settings, rule, note)

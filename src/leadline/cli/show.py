@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import torch
 from torch import Tensor, nn
 
 from leadline.cli import recipe
@@ -160,7 +161,7 @@ def _splits(data: Data, screen: Screen) -> dict[str, dict[str, Any]]:
 def _print_figures(data: Data, figures: dict[str, dict[str, float]], title: str, screen: Screen) -> None:
     header = ["split", "rows", *next(iter(figures.values()))]
     if len(header) > 8:  # many classes: a row each
-        body = [[key, *(of[key] for of in figures.values())] for key in header[2:]]
+        body = [[key, *(figure(of[key]) for of in figures.values())] for key in header[2:]]
         screen.table(["", *figures], [["rows", *(len(data[name]) for name in figures)], *body], title)
     else:
         cells = [[name, len(data[name]), *map(figure, of.values())] for name, of in figures.items()]
@@ -168,7 +169,14 @@ def _print_figures(data: Data, figures: dict[str, dict[str, float]], title: str,
 
 
 def _figures(target: Target, y: Tensor) -> dict[str, float]:
-    """How often each class occurs, or where the numbers lie."""
+    """How often each class occurs (of pixels, their share), how often each point is seen, or where numbers lie."""
+    if target.kind == "pixels":
+        counts = torch.bincount(y.flatten(), minlength=256)[: len(target.classes)]
+        return dict(zip(target.classes, (counts / counts.sum()).tolist(), strict=True))
+    if target.kind == "boxes":
+        return {name: int((y[..., 0] == code).sum()) for code, name in enumerate(target.classes)}
+    if target.kind == "points":
+        return {name: int((y[:, j, 2] > 0).sum()) for j, name in enumerate(target.classes)}
     if target.discrete:
         classes = target.classes or ("0", "1")
         return {name: int((y == code).sum()) for code, name in enumerate(classes)}

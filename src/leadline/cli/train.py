@@ -29,8 +29,8 @@ EXAMPLES = (
     "leadline train moons --model Linear --rule Newton --ridge 1",
 )
 MORE = (
-    "SOURCE is a name that `leadline list data` shows, a .csv, .tsv or .parquet file, or a folder of pictures, where it "
-    "is found out what can be learned: classes, masks or boxes. "
+    "SOURCE is a name that `leadline list data` shows, a .csv, .tsv or .parquet file, or a folder of pictures; what "
+    "can be learned of those (classes, masks, boxes) is found out. "
     "Flags of the data follow from SOURCE: `leadline train mnist1d --help` shows them."
 )
 

@@ -142,7 +142,10 @@ def reader_of(path: str | Path) -> str:
         return "idx"
     if path.is_file() and "-ubyte" in path.name:
         return "idx"
-    return "images" if path.is_dir() and find_task(path) != "none" else "table"
+    if not path.is_dir():
+        return "table"
+    tables = any(file.name.lower().endswith(ENDINGS) for file in path.iterdir())
+    return "table" if tables and find_task(path) == "none" else "images"
 
 
 def inputs_from(name: str, config: Mapping[str, Any]) -> Inputs:

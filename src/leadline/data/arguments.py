@@ -102,7 +102,8 @@ def _fitting(name: str, value: Any, annotation: Any, default: Any) -> Any:
                 f"{name} must be text, or a list of words", got=given(name, value), do=f'Write {name}="…", in quotes'
             )
         return value[0] if len(value) == 1 else tuple(value)
-    annotation = next((kind for kind in kinds if kind is not type(None)), Any)
+    several = listed is not None and isinstance(value, (list, tuple))
+    annotation = listed if several else next((kind for kind in kinds if kind is not type(None)), Any)
     if annotation is int:
         return whole(name, value, None, _MOST_SEED if name.endswith("seed") else None, usual=usual)
     if annotation is float:

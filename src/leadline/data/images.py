@@ -47,7 +47,7 @@ def images(
     boxes: str | None = None,
     target: str | None = None,
     classes: Sequence[str] = (),
-    size: Any = None,
+    size: int | Sequence[int] | None = None,
     colour: str | None = None,
     fit: str = "auto",
     val: float = 0.15,
@@ -64,10 +64,10 @@ def images(
             images/ beside masks/; or boxes in a COCO .json, YOLO .txt or Pascal VOC .xml; or a .csv or .tsv that
             names files and says what each shows. Folders train, val and test are these splits.
         task: "classes" (by folder), "labels" (a table), "pixels" or "boxes", where a folder holds more than one.
-        labels: that table, where it is not in the folder or not the only one.
-        masks: the folder of masks within `path`.
-        boxes: the .json within `path`, or the folder of .xml or .txt.
-        target: the column of `labels` to predict.
+        labels: the table that says what each file shows, where it is not in the folder or not the only one.
+        masks: the folder of masks, within that of the pictures, where it is not found.
+        boxes: the .json, or the folder of .xml or .txt, within that of the pictures, where it is not found.
+        target: the column to predict, of that table.
         classes: names for codes, where only codes are known (.npz, YOLO, masks).
         size: rows and columns, or one number for both. By default the size that all pictures have, where it is no
             larger than 512 × 512; else the median, in multiples of 32 up to 224.
@@ -78,7 +78,7 @@ def images(
             are spread evenly, equal pictures stay together.
         seed: of that draw, any whole number.
         split: "auto", or "random" to leave folders called train, val and test out of account.
-        workers: threads that decode, at least 1; None is one a core.
+        workers: threads that decode, at least 1; by default one a core.
         cache: keep decoded pictures on disk where they are many or slow to decode.
 
     >>> import tempfile
@@ -142,7 +142,8 @@ def _size(size: Any) -> tuple[int, int] | None:
     """Rows and columns of a number or a pair."""
     if size is None:
         return None
-    pair = tuple(size) if isinstance(size, (list, tuple)) else (size, size)
+    pair = tuple(size) if isinstance(size, (list, tuple)) else (size,)
+    pair = pair * 2 if len(pair) == 1 else pair
     if len(pair) != 2:
         raise UserError("size must be one number, or rows and columns", got=given("size", size), do="Pass size=64")
     return whole("size", pair[0], 1, 16384, usual=64), whole("size", pair[1], 1, 16384, usual=64)

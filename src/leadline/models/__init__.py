@@ -54,7 +54,7 @@ from leadline.models.shake_resnet import ShakeResNet
 from leadline.models.shallow import Shallow
 from leadline.models.stochastic_depth import StochasticDepth
 from leadline.models.symmetry import flip, fold, permute, rescale
-from leadline.models.transfer import freeze, transfer
+from leadline.models.transfer import freeze, stages, thaw, transfer
 from leadline.models.u_net import UNet
 from leadline.models.vgg import VGG
 from leadline.models.wide_resnet import WideResNet
@@ -230,6 +230,8 @@ __all__ = [
     "separate",
     "share_separable",
     "smoothest",
+    "stages",
+    "thaw",
     "torchvision_names",
     "tied",
     "transfer",

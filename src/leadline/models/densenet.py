@@ -37,7 +37,7 @@ class DenseNet(nn.Module, Configured):
     """Args:
         channels: of the picture, at least 1.
         dim_output: classes, at least 1.
-        depth: a depth in `leadline.models.densenet.SIZES`. It sets the arguments below that are None.
+        depth: a name in `leadline.models.densenet.SIZES`; sets what is not given of those below.
         stages: layers of each stage, at least 1 each.
         growth: channels g that a layer appends, at least 1.
         stem: "imagenet" (7x7 and pooling, a quarter of the size) or "small" (3x3, the full size).

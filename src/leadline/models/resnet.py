@@ -43,7 +43,7 @@ class ResNet(nn.Module, Configured):
     """Args:
         channels: of the picture, at least 1.
         dim_output: classes, at least 1.
-        depth: a depth in `leadline.models.resnet.SIZES`. It sets the arguments below that are None.
+        depth: a name in `leadline.models.resnet.SIZES`; sets what is not given of those below.
         stages: blocks of each stage, at least 1 each.
         block: "plain" (two 3x3 convolutions) or "bottleneck" (1x1, 3x3, 1x1; four times the width comes out).
         width: channels of the first stage, at least 1.

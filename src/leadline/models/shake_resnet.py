@@ -40,7 +40,7 @@ class ShakeResNet(nn.Module, Configured):
         stages: residual units of each stage, at least 1 each.
         width: channels of the first stage, at least 1; each further stage has twice as many.
         shake: "shake", two branches (2), or "drop", one branch (3).
-        p_last: probability of (3) that the last unit is an ordinary one, 0 < p_last <= 1.
+        p_last: probability (3) that the last unit is an ordinary one, above 0 and at most 1.
         norm: a name in `leadline.layers.feature_norm.NORMS`.
 
     >>> import torch

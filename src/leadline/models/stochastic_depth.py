@@ -34,7 +34,7 @@ class StochasticDepth(nn.Module, Configured):
         dim_output: outputs, at least 1.
         stages: residual units of each stage, at least 1 each.
         width: channels of the first stage, at least 1; each further stage has twice as many.
-        p_last: probability that the last unit is kept, 0 < p_last <= 1.
+        p_last: probability that the last unit is kept, above 0 and at most 1.
         norm: a name in `leadline.layers.feature_norm.NORMS`.
 
     >>> import torch

@@ -31,7 +31,7 @@ class VGG(nn.Module, Configured):
     """Args:
         channels: of the picture, at least 1.
         dim_output: classes, at least 1.
-        depth: a depth in `leadline.models.vgg.SIZES`.
+        depth: a name in `leadline.models.vgg.SIZES`.
         norm: whether a batch normalisation follows each convolution.
         width: channels of the first stage, at least 1.
         hidden: units of the two full layers, at least 1.
