@@ -10,7 +10,10 @@ from leadline.claims.claim import FAILS, HOLDS
 from leadline.claims.curves import Curves
 
 #: those that train for more than ten seconds; `leadline claims --all` runs them too
-LONG = ("double-descent", "adam-less-sensitive", "small-batches", "bn-batch-size", "large-rates")
+LONG = (
+    *("double-descent", "adam-less-sensitive", "small-batches", "bn-batch-size", "large-rates"),
+    *("plain-20-56", "path-lengths", "skip-surface"),
+)
 NAMES = [pytest.param(name, marks=pytest.mark.slow) if name in LONG else name for name in CLAIMS]
 
 

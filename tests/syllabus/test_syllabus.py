@@ -31,6 +31,12 @@ FITTING_NOTES = (
     | ids("DZ", (42, 47), (55, 56), (60, 60), (63, 63), (67, 67), (75, 76), (84, 84), (88, 88), (91, 91))
     | ids("DW", (28, 28), (30, 44), (53, 57), (59, 59), (64, 64), (66, 68), (71, 71), (75, 75), (82, 90), (94, 95))
 )  # fmt: skip
+CONVOLUTION = (
+    ids("UC", (1, 225), (227, 248), (250, 341), digits=3)
+    | ids("EA", (16, 16), (48, 54), (110, 110), (130, 130), (209, 212), (239, 240), (243, 243))
+    | ids("DZ", (7, 8), (18, 25), (50, 50), (64, 64), (74, 74))
+    | ids("DW", (6, 6), (8, 8), (13, 13), (18, 21), (52, 52), (65, 65), (74, 74), (91, 92))
+)
 
 
 # ── the rows ──
@@ -39,7 +45,7 @@ FITTING_NOTES = (
 def test_every_item_has_a_row_and_there_are_no_others():
     found = [row.id for row in rows()]
     assert len(found) == len(set(found))
-    assert set(found) == BOOK | NOTES | D2L | SLIDES | FITTING | FITTING_NOTES
+    assert set(found) == BOOK | NOTES | D2L | SLIDES | FITTING | FITTING_NOTES | CONVOLUTION
 
 
 def test_a_row_leads_to_an_object_or_says_why_not():

@@ -5,6 +5,7 @@ from __future__ import annotations
 from leadline.claims import (  # noqa: F401 - they enter claims
     activations,
     approximation,
+    convolution,
     curvature,
     depth,
     derivatives,
@@ -27,8 +28,11 @@ from leadline.claims import (  # noqa: F401 - they enter claims
     regions,
     regularising,
     residual,
+    residual_depth,
     shrinkage,
+    sliding,
     surfaces,
+    very_deep,
 )
 from leadline.claims.claim import CLAIMS, Check, Claim, Evidence, Outcome
 
