@@ -9,7 +9,7 @@ from leadline.engine import feed as feed_module
 from leadline.engine.device import place
 from leadline.layers.substitutes import Substituted
 
-pytestmark = pytest.mark.gpu
+pytestmark = [pytest.mark.gpu, pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")]
 
 
 def scenes(task="classes", num=240):

@@ -37,7 +37,7 @@ _STEPS = {"cpu": range(8, 13), "cuda": range(40, 9, -1)}
 _CALL_BYTES, _CALL_TENSORS = 2**27, 400
 #: auto: runs below this many steps stay eager without measuring, so that two such runs decide alike
 _SHORT = 30_000
-_COMPILE_SECONDS = 20.0
+_COMPILE_SECONDS, _TENSORS = 20.0, 6  # of a network with so many tensors of weights; more take longer in proportion
 _SAVED_SECONDS = 250e-6  # what a small eager step spends in Python and dispatch, and a compiled one does not
 #: auto on a GPU: steps from which recording pays, which takes a second; what compiling saves of a recorded step; and
 #: the seconds that compiling takes, in all and for each tensor of weights
@@ -90,9 +90,10 @@ def choose(
         return wish, None
     if device.type == "cuda":
         return _on_a_gpu(cast(Gradient, rule), steps, probe), None
-    if not worth_compiling(steps, float("inf")):
+    tensors = len(cast(Gradient, rule).parameters)
+    if not worth_compiling(steps, float("inf"), tensors):
         return "off", None
-    return "on" if worth_compiling(steps, min(_seconds(probe) for _ in range(5))) else "off", None
+    return "on" if worth_compiling(steps, min(_seconds(probe) for _ in range(5)), tensors) else "off", None
 
 
 def _on_a_gpu(rule: Gradient, steps: int, probe: Callable[[], object]) -> str:
@@ -135,14 +136,17 @@ def _seconds(work: Callable[[], object]) -> float:
     return time.perf_counter() - start
 
 
-def worth_compiling(total_steps: int, step_seconds: float) -> bool:
+def worth_compiling(total_steps: int, step_seconds: float, tensors: int = _TENSORS) -> bool:
     """Whether compiling saves more time in this run than it takes.
+
+    Args:
+        tensors: of weights, with which the time of compiling grows.
 
     >>> worth_compiling(1_000, 0.001), worth_compiling(1_000_000, 0.001)
     (False, True)
     """
     saved = total_steps * min(0.5 * step_seconds, _SAVED_SECONDS + 0.1 * step_seconds)
-    return total_steps >= _SHORT and saved > 1.5 * _COMPILE_SECONDS
+    return total_steps >= _SHORT and saved > 1.5 * _COMPILE_SECONDS * max(1.0, tensors / _TENSORS)
 
 
 def steps_together(full: int, sizes: Sequence[int]) -> int:

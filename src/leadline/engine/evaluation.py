@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from typing import Protocol
 
 import torch
 from torch import Tensor, nn
@@ -102,13 +103,12 @@ def assess(model: nn.Module, likelihood: Likelihood, batches: Iterable[Batch], *
     with resting(model):
         for batch in batches:
             output = model(batch.x)
-            if not output.dtype.itemsize >= 4:
-                output = output.float()
+            output = output if output.dtype.itemsize >= 4 else output.float()
             measures.append(likelihood.measures(output, batch.y))
             tallies.append(likelihood.tallies(output, batch.y))
             weights.append(batch.weight)
     weight = None if weights[0] is None else torch.cat([w for w in weights if w is not None])
-    return _evaluation(likelihood, _joined(measures), _joined(tallies), weight, spans)
+    return summed_up(likelihood, _joined(measures), _joined(tallies), weight, spans)
 
 
 def _joined(parts: list[dict[str, Tensor]]) -> dict[str, Tensor]:
@@ -118,16 +118,25 @@ def _joined(parts: list[dict[str, Tensor]]) -> dict[str, Tensor]:
 @torch.no_grad()
 def evaluate(likelihood: Likelihood, output: Tensor, y: Tensor, weight: Tensor | None = None) -> Evaluation:
     """Metrics of `output` against `y`; `weight` is one number per row."""
-    return _evaluation(likelihood, likelihood.measures(output, y), likelihood.tallies(output, y), weight)
+    return summed_up(likelihood, likelihood.measures(output, y), likelihood.tallies(output, y), weight)
 
 
-def _evaluation(
-    likelihood: Likelihood,
+class Summary(Protocol):
+    """What makes metrics of measures and tallies: a likelihood, or something in its place."""
+
+    def summary(self, means: dict[str, float]) -> dict[str, float]: ...
+
+    def overall(self, tallies: dict[str, Tensor]) -> dict[str, float]: ...
+
+
+def summed_up(
+    likelihood: Summary,
     measured: dict[str, Tensor],
     tallies: dict[str, Tensor],
     weight: Tensor | None,
     with_spans: bool = True,
 ) -> Evaluation:
+    """Metrics out of what was measured of each row."""
     measures = {name: value.double() for name, value in measured.items()}
     some = next(iter(measures.values()))
     count = len(some)
@@ -163,7 +172,7 @@ def _evaluation(
 
 
 def _redrawn(
-    likelihood: Likelihood, tallies: dict[str, Tensor], overall: dict[str, float]
+    likelihood: Summary, tallies: dict[str, Tensor], overall: dict[str, float]
 ) -> dict[str, tuple[float, float]]:
     """95 % spans of metrics of all rows together: over rows drawn anew with replacement."""
     count, device = len(next(iter(tallies.values()))), next(iter(tallies.values())).device
@@ -176,7 +185,7 @@ def _redrawn(
 
 
 def _spans(
-    likelihood: Likelihood, mean: dict[str, float], covariance: Tensor, positive: set[str]
+    likelihood: Summary, mean: dict[str, float], covariance: Tensor, positive: set[str]
 ) -> dict[str, tuple[float, float]]:
     """95 % spans of metrics that are functions of several means: over means drawn from their joint normal law."""
     if set(likelihood.summary(mean)) <= set(mean):

@@ -120,7 +120,7 @@ class Inline:
             if decays and decoupled:
                 torch._foreach_mul_(p, 1 - rate * decay)  # eq. 3
             elif decays:
-                g = torch._foreach_add(g, torch._foreach_mul(p, decay))
+                g = list(torch._foreach_add(g, torch._foreach_mul(p, decay)))
             torch._foreach_lerp_(u, g, 1 - beta1)
             torch._foreach_mul_(v, beta2)
             torch._foreach_addcmul_(v, g, g, 1 - beta2)
@@ -143,11 +143,11 @@ def _sgd_together(decays: bool, moves_on: bool, nesterov: bool) -> Update:
     def sgd(p: list[Tensor], slots: list[list[Tensor]], g: list[Tensor], numbers: Tensor) -> None:
         rate, _, _, decay, momentum = numbers.unbind()
         if decays:
-            g = torch._foreach_add(g, torch._foreach_mul(p, decay))  # eq. 3
+            g = list(torch._foreach_add(g, torch._foreach_mul(p, decay)))  # eq. 3
         if moves_on:
             torch._foreach_mul_(slots[0], momentum)
             torch._foreach_add_(slots[0], g)
-            g = torch._foreach_add(g, torch._foreach_mul(slots[0], momentum)) if nesterov else slots[0]
+            g = list(torch._foreach_add(g, torch._foreach_mul(slots[0], momentum))) if nesterov else slots[0]
         torch._foreach_sub_(p, torch._foreach_mul(g, rate))  # eq. 1
 
     return sgd

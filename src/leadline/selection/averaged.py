@@ -17,7 +17,7 @@ from torch import Tensor
 
 from leadline.data.data import Data
 from leadline.data.folds import as_seen
-from leadline.engine.evaluation import Evaluation, evaluate
+from leadline.engine.evaluation import Evaluation, summed_up
 from leadline.errors import UserError
 from leadline.likelihoods import Likelihood
 from leadline.likelihoods.values import error_summary, errors
@@ -37,7 +37,7 @@ def pooled(runs: Sequence[Run]) -> Evaluation:
         weights.append(torch.ones(len(rows)) if rows.weight is None else rows.weight)
     measures = {name: torch.cat([part[name] for part in parts]) for name in parts[0]}
     weight = None if all(run.need_data().test.weight is None for run in runs) else torch.cat(weights)
-    return _evaluated(_Known(measures, runs[0].likelihood), len(next(iter(measures.values()))), weight)
+    return summed_up(runs[0].likelihood, measures, {}, weight)
 
 
 @torch.no_grad()
@@ -63,35 +63,28 @@ def averaged(runs: Sequence[Run], data: Data, split: str = "test") -> Evaluation
         measures["nll"] = math.log(len(chances)) - torch.stack(chances).logsumexp(0)
     if data.target.discrete:
         measures["accuracy"] = (point.argmax(-1) == y).double()
-        return _evaluated(_Known(measures, None), len(y), rows.weight)
+        return summed_up(_Errors(), measures, {}, rows.weight)
     dim = data.target.dim
     shift, scale = (torch.tensor(figure, dtype=torch.float64) for figure in (data.target.shift, data.target.scale))
     names = data.target.names if dim > 1 else ()
     measures |= errors(point.view(-1, dim), y.double().view(-1, dim), shift, scale, names)
-    return _evaluated(_Known(measures, None, names), len(y), rows.weight)
+    return summed_up(_Errors(names), measures, {}, rows.weight)
 
 
-class _Known:
-    """Measures that are known already, in the place of a likelihood that takes them."""
+class _Errors:
+    """What makes metrics of the errors of a mean prediction, whatever family it is a mean of."""
 
-    def __init__(self, measures: dict[str, Tensor], likelihood: Likelihood | None, names: Sequence[str] = ()):
-        self.known, self.likelihood, self.names = measures, likelihood, names
-
-    def measures(self, output: Tensor, y: Tensor) -> dict[str, Tensor]:
-        return self.known
+    def __init__(self, names: Sequence[str] = ()):
+        self.names = names
 
     def summary(self, means: dict[str, float]) -> dict[str, float]:
-        if self.likelihood is not None:
-            return self.likelihood.summary(means)
         if "accuracy" in means:
             return means
         own = {"nll": means["nll"]} if "nll" in means else {}
         return {**own, **error_summary(means, self.names)}
 
-
-def _evaluated(known: _Known, count: int, weight: Tensor | None) -> Evaluation:
-    nothing = torch.empty(count, 0)
-    return evaluate(known, nothing, nothing, weight)  # type: ignore[arg-type]
+    def overall(self, tallies: dict[str, Tensor]) -> dict[str, float]:
+        return {}
 
 
 def _in_unit_of(first: Likelihood, own: Likelihood, measures: Mapping[str, Tensor]) -> dict[str, Tensor]:

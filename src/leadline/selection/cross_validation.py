@@ -203,6 +203,12 @@ def cross_validate(
     """
     repeats = whole("repeats", repeats, 1, usual=1)
     seed = Settings.make(**settings).seed  # a slip in a setting is told before the rows are cut
+    if data.target.spatial:
+        raise UserError(
+            "cross-validation must have one answer for each row, to put the folds' answers together",
+            got=f"{data.target}",
+            do="Train on one split, or with several seeds",
+        )
     if isinstance(folds, int):
         cut = lambda again: folds_of(  # noqa: E731
             data, folds, seed=split_seed + again, stratified=stratified, groups=groups, val=val
