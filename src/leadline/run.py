@@ -83,9 +83,9 @@ class Run:
         """The data of the run, or the message that they are not here."""
         if self.data is None:
             raise DataError(
-                "the data that the run was trained on must be there to evaluate it",
-                got=f"none for {self.folder}",
-                do="Put the data's file back where run.json says, or evaluate rows of another file with --data",
+                "the data that the run was trained on must be there, unchanged, to evaluate it",
+                got=f"none for {self.folder}: they are gone, or a file among them is new, gone or changed",
+                do="Put them back where run.json says, as they were, or evaluate others with --data",
             )
         return self.data
 

@@ -8,6 +8,7 @@ import time
 from collections.abc import Sequence
 from contextlib import nullcontext
 from datetime import UTC, datetime
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy
@@ -81,10 +82,10 @@ class Session:
         train.batch = settings.batch
         steps = settings.epochs * train.steps
         probe = _Probe(model, likelihood, train, precision)
-        settings = settings.with_(threads=pick_threads(settings.threads, self.device, model, settings.batch, probe))
         regularize = [r.to(self.device, dtype) for r in regularize]
         for regularizer in regularize:
             regularizer.meet(data.inputs, data.target)
+        settings = settings.with_(threads=pick_threads(settings.threads, self.device, model, probe.x, probe))
         self.gradient = rule or Gradient(settings, optimizer, schedule, regularize)
         self.gradient.steps_per_epoch = train.steps
         self.gradient.bind(self.model, self.likelihood, steps)
@@ -357,14 +358,17 @@ class _Probe:
 
     def __init__(self, model: nn.Module, likelihood: Likelihood, train: Feed, precision: str):
         self.model, self.likelihood, self.train, self.precision = model, likelihood, train, precision
-        self._made: tuple[nn.Module, Likelihood, Tensor, Tensor] | None = None
+
+    @cached_property
+    def x(self) -> Tensor:
+        return self.train.read(self.train.raw[: self.train.batch])
+
+    @cached_property
+    def _twins(self) -> tuple[nn.Module, Likelihood]:
+        return copy.deepcopy(self.model), copy.deepcopy(self.likelihood)
 
     def __call__(self) -> None:
-        if self._made is None:
-            rows = slice(self.train.batch)
-            x, y = self.train.read(self.train.raw[rows]), self.train.y[rows]
-            self._made = copy.deepcopy(self.model), copy.deepcopy(self.likelihood), x, y
-        twin, head, x, y = self._made
+        twin, head = self._twins
         with mixed(self.precision, self.train.device):
-            loss = head.loss(twin(x), y).mean()
+            loss = head.loss(twin(self.x), self.train.y[: self.train.batch]).mean()
         loss.backward()

@@ -242,7 +242,7 @@ def replay(
         raise UserError(f"step must lie in 0 … {total - 1}", got=f"step {step}", do="Choose one of the run's steps")
     restore(loop, record, at_most=step)
     loop.state.ended = ""
-    loop.model.train()
+    loop.learn()
     named = [*loop.model.named_parameters(), *((f"likelihood.{n}", p) for n, p in loop.likelihood.named_parameters())]
     mover = session.gradient
     with session.computing():

@@ -178,3 +178,15 @@ def test_a_seed_decides():
     data = made(40, 2)
     rows = lambda seed: [fold.test.rows.tolist() for fold in folds(data, 4, seed=seed)]  # noqa: E731
     assert rows(1) == rows(1) != rows(2)
+
+
+def test_folds_of_pictures_learn_their_own_colours():
+    from leadline.data.scenes import scenes
+
+    data = scenes(num=40, size=16, task="classes", num_classes=3)
+    parts = folds(data, 3)
+    assert len(parts) == 3 and sum(len(part.test) for part in parts) == len(data.train) + len(data.val)
+    means = {part.inputs.mean for part in parts}
+    assert len(means) == 3
+    for part in parts:
+        assert part.train.x.dtype == torch.uint8 and part.inputs.size == (16, 16)

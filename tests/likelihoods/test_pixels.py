@@ -98,12 +98,12 @@ def test_a_class_that_is_said_and_not_there_counts_as_missed():
 
 def test_a_network_without_padding_is_asked_for_the_middle():
     torch.manual_seed(0)
-    y, output = masks(2, 9, 8), torch.randn(2, 3, 5, 4)
+    y, output = masks(2, 9, 8), torch.randn(2, 3, 5, 6)
     likelihood = Pixels(3, dice=0.5)
     likelihood.check_output(output, y)
-    assert torch.equal(likelihood.loss(output, y), likelihood.loss(output, y[:, 2:7, 2:6]))
+    assert torch.equal(likelihood.loss(output, y), likelihood.loss(output, y[:, 2:7, 1:7]))
     assert torch.equal(
-        likelihood.prediction(output).log_prob(y), likelihood.prediction(output).log_prob(y[:, 2:7, 2:6])
+        likelihood.prediction(output).log_prob(y), likelihood.prediction(output).log_prob(y[:, 2:7, 1:7])
     )
     assert torch.equal(cropped(y, (9, 8)), y)
 
@@ -170,7 +170,8 @@ def test_it_follows_from_the_target():
         (lambda: Pixels(3).check(torch.full((2, 4, 4), 255)), DataError, "a labelled pixel.*2 without"),
         (lambda: Pixels(3).check_output(torch.zeros(2, 3), masks(2, 4, 4)), ShapeError, "UNet"),
         (lambda: Pixels(3).check_output(torch.zeros(2, 2, 4, 4), masks(2, 4, 4)), ShapeError, "3 outputs"),
-        (lambda: Pixels(3).check_output(torch.zeros(2, 3, 5, 4), masks(2, 4, 4)), ShapeError, "in the middle"),
+        (lambda: Pixels(3).check_output(torch.zeros(2, 3, 5, 4), masks(2, 4, 4)), ShapeError, "a middle of more"),
+        (lambda: Pixels(3).check_output(torch.zeros(2, 3, 4, 8), masks(2, 8, 8)), ShapeError, "more than half a side"),
         (lambda: Pixels(1), UserError, "num_classes"),
         (lambda: Pixels(300), UserError, "num_classes"),
         (lambda: Pixels(3, dice=-1.0), UserError, "dice"),

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from leadline.errors import ShapeError, UserError
+from leadline.errors import UserError
 from leadline.models import GridDetector
 from leadline.testing import check_model
 
@@ -63,9 +63,11 @@ def test_it_learns_which_cell_holds_a_square():
         assert float((net.eval()(x[48:]).flatten(1).argmax(1) == code[48:]).float().mean()) > 0.9
 
 
-def test_a_size_that_is_no_multiple_is_refused_with_the_nearest():
-    with pytest.raises(ShapeError, match="multiples of stride=8.*60 x 64.*Resize it to 64 x 64"):
-        GridDetector(3, 20)(torch.zeros(1, 3, 60, 64))
+def test_a_size_that_is_no_multiple_is_stretched_to_whole_cells():
+    torch.manual_seed(0)
+    model, x = GridDetector(3, 20).eval(), torch.randn(1, 3, 61, 70)
+    whole = torch.nn.functional.interpolate(x, (64, 72), mode="bilinear")
+    assert torch.equal(model(x), model(whole)) and model(x).shape == (1, 20, 8, 9)
 
 
 @pytest.mark.parametrize(

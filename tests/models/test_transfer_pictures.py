@@ -4,6 +4,7 @@ import pytest
 import torch
 from torch import nn
 
+import leadline as ll
 from leadline.errors import UserError
 from leadline.models import DenseNet, Hourglass, ResNet, UNet, stages, thaw, transfer
 
@@ -46,3 +47,17 @@ def test_stages_are_set_free_from_the_end():
     assert seen[5] == seen[6] == len(list(model.parameters()))
     with pytest.raises(UserError, match="num"):
         thaw(model, -1)
+
+
+def test_a_trunk_that_is_held_still_keeps_its_statistics_while_it_trains():
+    data = ll.data.scenes(num=40, size=16, task="classes", num_classes=3)
+    model = transfer(ResNet(3, 5, stages=(1, 1), width=4), 3, frozen=True)
+    before = {name: t.clone() for name, t in model.state_dict().items()}
+    ll.fit(model, data, epochs=2, batch=8, progress=False, threads=1)
+    moved = {name for name, t in model.state_dict().items() if not torch.equal(t, before[name])}
+    assert moved == {"head.weight", "head.bias"}
+    thaw(model, 2)
+    ll.fit(model, data, epochs=1, batch=8, progress=False, threads=1)
+    moved = {name for name, t in model.state_dict().items() if not torch.equal(t, before[name])}
+    assert any(name.startswith("body.1") and name.endswith("running_mean") for name in moved)
+    assert not any(name.startswith(("enter", "body.0")) for name in moved)

@@ -19,7 +19,7 @@ from leadline.settings import whole
 def check(line: Line) -> None:
     """Refuse what folds cannot have, before data are read."""
     whole("folds", line.get("folds"), 2, usual=10)
-    if ("verb", "report") in line.values:
+    if ("verb", "report") in line.values and line.get("report"):
         raise UserError(
             "a report tells of one run, and folds are many", got="--report beside --folds", do="Leave one of them out"
         )

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -22,6 +23,7 @@ from leadline.data.data import Split
 from leadline.data.decode import Placement, Unreadable, coloured, decoded, hushed, mapped, upright
 from leadline.data.folder import mask_of, survey
 from leadline.data.pictures import Pictures
+from leadline.data.table import ENDINGS
 from leadline.data.target import Target
 from leadline.errors import DataError
 
@@ -129,22 +131,28 @@ def predict(trained: Run, what: str, output: str | None, level: float | None, sc
     refused: dict[Path, str] = {}
     drawing = trained.target.spatial
     folder = Path(output) if output else Path(trained.folder or ".") / "predicted"
+    if drawing and folder.suffix.lower() in ENDINGS:
+        raise DataError("--output must be a folder, for pictures are drawn", got=output or "", do="Name a folder")
+    stems = Counter(path.with_suffix("") for path in files)
     rows: list[dict[str, Any]] = []
     count = 0
     for part in read(files, cast(Pictures, trained.inputs), drawing, refused):
         prediction = trained.predict(torch.from_numpy(np.stack([each.x for each in part])))
         names = [each.path.relative_to(root).as_posix() for each in part]
         count += len(part)
-        rows += (
-            _drawn(trained, part, names, prediction, folder) if drawing else _told(trained, names, prediction, level)
-        )
+        if drawing:
+            pngs = [Path(f"{n}.png" if stems[e.path.with_suffix("")] > 1 else n) for e, n in zip(part, names)]
+            rows += _drawn(trained, part, names, [png.with_suffix(".png") for png in pngs], prediction, folder)
+        else:
+            rows += _told(trained, names, prediction, level)
     if not count:
         raise DataError(
             "there must be a picture that can be read", got=_refusals(refused, root), do="Mend or replace the files"
         )
     where = _written(rows, folder / f"{trained.target.kind}.csv" if drawing else output, screen)
     said = f"{counted(count, 'picture')} predicted" + (f": {folder if drawing else where}" if where else "")
-    screen.say(said + (f"; {_refusals(refused, root)}" if refused else ""))
+    said += f"; {_refusals(refused, root)}" if refused else ""
+    screen.say(said)
     screen.answer(
         {
             "rows": count,
@@ -170,79 +178,114 @@ def _told(trained: Run, names: list[str], prediction: Any, level: float | None) 
     return [dict(zip(("file", *columns), row, strict=True)) for row in zip(names, *columns.values(), strict=True)]
 
 
-def _drawn(trained: Run, part: list[Read], names: list[str], prediction: Any, folder: Path) -> list[dict[str, Any]]:
+def _drawn(
+    trained: Run, part: list[Read], names: list[str], pngs: list[Path], prediction: Any, folder: Path
+) -> list[dict[str, Any]]:
     """Write the pictures with what was found drawn on them; a line of the table for each thing found."""
     from leadline.report.pictures import drawn
 
     kind, classes = trained.target.kind, trained.target.classes
+    found = {"pixels": _masks, "boxes": _boxes, "points": _points}[kind](prediction)
     rows = []
-    for place, (each, name) in enumerate(zip(part, names, strict=True)):
+    for each, name, png, said in zip(part, names, pngs, found, strict=True):
         pixels = np.asarray(each.image)  # (Y, X, 3)
-        answer, scores, told = _placed(trained, pixels.shape[1::-1], prediction, place)
+        view = _View(cast(Pictures, trained.inputs), pixels.shape[1::-1])
+        answer, scores, told = said(view, classes)
         own = torch.from_numpy(pixels.copy()).permute(2, 0, 1)
-        path = folder / Path(name).with_suffix(".png")
-        _save(drawn(own, answer, kind, classes, scores), path)
+        _save(drawn(own, answer, kind, classes, scores), folder / png)
         if kind == "pixels":
             from PIL import Image
 
-            _save(Image.fromarray(answer.numpy().astype(np.uint8)), folder / "masks" / Path(name).with_suffix(".png"))
+            _save(Image.fromarray(answer.numpy().astype(np.uint8)), folder / "masks" / png)
         rows += [{"file": name, **line} for line in told]
     return rows
 
 
-def _placed(
-    trained: Run, wide: tuple[int, int], prediction: Any, place: int
-) -> tuple[Tensor, list[float], list[dict[str, Any]]]:
-    """What was found in one picture of `wide` columns and rows; scores to write beside it; a line for each thing."""
-    inputs, target = cast(Pictures, trained.inputs), trained.target
-    size = inputs.size
-    at = Placement.of(inputs.fit, wide, size)
-    if target.kind == "pixels":
-        codes = _own_size(prediction.mode[place].cpu(), at, size, wide)
-        shares = torch.bincount(codes[codes < 255].flatten().long(), minlength=len(target.classes)) / codes.numel()
-        line = {f"share({name})": f"{share:.4g}" for name, share in zip(target.classes, shares.tolist(), strict=True)}
-        return codes, [], [line]
-    if target.kind == "boxes":
-        found = prediction.detections()[place]
-        boxes = _back(found.boxes.double().cpu(), at, size, wide)
-        answer = torch.cat([found.codes.double().cpu()[:, None], boxes], 1)
-        lines = []
-        for score, (code, x, y, width, height) in zip(found.scores.tolist(), answer.tolist(), strict=True):
-            left, top = (x - width / 2) * wide[0], (y - height / 2) * wide[1]
-            corner = {"left": left, "top": top, "width": width * wide[0], "height": height * wide[1]}
-            lines.append(
-                {"class": target.classes[int(code)], "score": f"{score:.4f}"}
-                | {name: f"{value:.1f}" for name, value in corner.items()}
-            )
-        return answer, found.scores.tolist(), lines
-    points, scores = prediction.points[place].double().cpu(), prediction.scores[place].double().cpu()
-    own = _back(points, at, size, wide)
-    lines = [
-        {"point": name, "score": f"{score:.4f}", "x": f"{x * wide[0]:.1f}", "y": f"{y * wide[1]:.1f}"}
-        for name, score, (x, y) in zip(target.classes, scores.tolist(), own.tolist(), strict=True)
-    ]
-    return torch.cat([own, (scores > _SEEN)[:, None].double()], 1), [], lines
+@dataclass(frozen=True)
+class _View:
+    """How a file's picture and what the network read of it lie over each other.
+
+    Args:
+        wide: columns and rows of the file.
+    """
+
+    inputs: Pictures
+    wide: tuple[int, int]
+
+    @property
+    def at(self) -> Placement:
+        return Placement.of(self.inputs.fit, self.wide, self.inputs.size)
+
+    def back(self, relative: Tensor) -> Tensor:
+        """Points (K, 2) or boxes (K, 4), relative to what the network read, relative to the file's own picture."""
+        at, (rows, columns) = self.at, self.inputs.size
+        there, own = (torch.tensor(pair, dtype=torch.float64) for pair in ((columns, rows), self.wide))
+        scale, shift = (torch.tensor(pair, dtype=torch.float64) for pair in ((at.a, at.b), (at.s, at.t)))
+        relative = relative.double().cpu()
+        centre = (relative[:, :2] * there - shift) / scale / own
+        return centre if relative.shape[1] == 2 else torch.cat([centre, relative[:, 2:] * there / scale / own], 1)
+
+    def codes(self, codes: Tensor) -> Tensor:
+        """Codes of pixels as the network read them, for the pixels of the file; 255 where it read nothing."""
+        at, size = self.at, self.inputs.size
+        whole = torch.full(size, 255, dtype=torch.uint8)
+        top, left = ((own - found) // 2 for own, found in zip(size, codes.shape, strict=True))
+        whole[top : top + codes.shape[0], left : left + codes.shape[1]] = codes.cpu().to(torch.uint8)
+        column = ((torch.arange(self.wide[0]) + 0.5) * at.a + at.s).floor().long()
+        row = ((torch.arange(self.wide[1]) + 0.5) * at.b + at.t).floor().long()
+        inside = ((row >= 0) & (row < size[0]))[:, None] & ((column >= 0) & (column < size[1]))
+        found = whole[row.clamp(0, size[0] - 1)][:, column.clamp(0, size[1] - 1)]
+        return torch.where(inside, found, 255)
 
 
-def _back(relative: Tensor, at: Placement, size: tuple[int, int], wide: tuple[int, int]) -> Tensor:
-    """Points (K, 2) or boxes (K, 4), relative to what the network read, relative to the file's own picture."""
-    there = torch.tensor([size[1], size[0]], dtype=torch.float64)
-    scale, shift = torch.tensor([at.a, at.b], dtype=torch.float64), torch.tensor([at.s, at.t], dtype=torch.float64)
-    own = torch.tensor(wide, dtype=torch.float64)
-    centre = (relative[:, :2] * there - shift) / scale / own
-    return centre if relative.shape[1] == 2 else torch.cat([centre, relative[:, 2:] * there / scale / own], 1)
+#: in a picture: what is drawn, in the form of a row of y; scores to write beside it; a line for each thing
+Said = Callable[[_View, Sequence[str]], tuple[Tensor, list[float], list[dict[str, Any]]]]
 
 
-def _own_size(codes: Tensor, at: Placement, size: tuple[int, int], wide: tuple[int, int]) -> Tensor:
-    """Codes of pixels as the network read them, for the pixels of the file; 255 where it read nothing."""
-    whole = torch.full(size, 255, dtype=torch.uint8)
-    top, left = ((own - found) // 2 for own, found in zip(size, codes.shape, strict=True))
-    whole[top : top + codes.shape[0], left : left + codes.shape[1]] = codes.to(torch.uint8)
-    column = ((torch.arange(wide[0]) + 0.5) * at.a + at.s).floor().long()
-    row = ((torch.arange(wide[1]) + 0.5) * at.b + at.t).floor().long()
-    inside = ((row >= 0) & (row < size[0]))[:, None] & ((column >= 0) & (column < size[1]))
-    found = whole[row.clamp(0, size[0] - 1)][:, column.clamp(0, size[1] - 1)]
-    return torch.where(inside, found, 255)
+def _masks(prediction: Any) -> Iterator[Said]:
+    for mode in prediction.mode:
+
+        def said(view: _View, classes: Sequence[str], mode: Tensor = mode) -> Any:
+            codes = view.codes(mode)
+            shares = torch.bincount(codes[codes < 255].flatten().long(), minlength=len(classes)) / codes.numel()
+            line = {f"share({name})": f"{share:.4g}" for name, share in zip(classes, shares.tolist(), strict=True)}
+            return codes, [], [line]
+
+        yield said
+
+
+def _boxes(prediction: Any) -> Iterator[Said]:
+    for found in prediction.detections():
+
+        def said(view: _View, classes: Sequence[str], found: Any = found) -> Any:
+            boxes = view.back(found.boxes)
+            low, high = (boxes[:, :2] + sign * boxes[:, 2:] / 2 for sign in (-1, 1))
+            low, high = low.clamp(0, 1), high.clamp(0, 1)  # what leaves the picture is not told
+            answer = torch.cat([found.codes.double().cpu()[:, None], (low + high) / 2, high - low], 1)
+            wide = torch.tensor(view.wide, dtype=torch.float64)
+            corners = torch.cat([low * wide, (high - low) * wide], 1).tolist()
+            lines = [
+                {"class": classes[int(code)], "score": f"{score:.4f}"}
+                | {name: f"{value:.1f}" for name, value in zip(("left", "top", "width", "height"), corner, strict=True)}
+                for code, score, corner in zip(found.codes.tolist(), found.scores.tolist(), corners, strict=True)
+            ]
+            return answer, found.scores.tolist(), lines
+
+        yield said
+
+
+def _points(prediction: Any) -> Iterator[Said]:
+    for points, scores in zip(prediction.points, prediction.scores.double().cpu(), strict=True):
+
+        def said(view: _View, classes: Sequence[str], points: Tensor = points, scores: Tensor = scores) -> Any:
+            own = view.back(points)
+            lines = [
+                {"point": name, "score": f"{score:.4f}", "x": f"{x * view.wide[0]:.1f}", "y": f"{y * view.wide[1]:.1f}"}
+                for name, score, (x, y) in zip(classes, scores.tolist(), own.tolist(), strict=True)
+            ]
+            return torch.cat([own, (scores > _SEEN)[:, None].double()], 1), [], lines
+
+        yield said
 
 
 def _save(image: Image, path: Path) -> None:

@@ -23,8 +23,7 @@ from leadline.verbs import refuse
 USAGE = "leadline train SOURCE [flags]"
 EXAMPLES = (
     "leadline train mnist1d --model MLP --hidden 100 100 --epochs 30",
-    "leadline train cars.csv --target price --drop id name",
-    "leadline train cars.csv --target price --folds 10",
+    "leadline train cars.csv --target price --drop id name --folds 10",
     "leadline train photos/",
     "leadline train moons --model Linear --rule Newton --ridge 1",
 )

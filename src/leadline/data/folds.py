@@ -27,6 +27,7 @@ from leadline.data.data import Data, Split
 from leadline.data.inputs import Identity, Inputs, Rescale, Standardize
 from leadline.data.outcome import with_figures
 from leadline.data.outcomes import strata
+from leadline.data.pictures import Pictures
 from leadline.data.splits import split_indices
 from leadline.data.target import Target
 from leadline.errors import DataError, ShapeError, UserError
@@ -181,6 +182,8 @@ def _learned(inputs: Inputs, x: Tensor) -> Inputs:
             count = len(inputs.shift)
             return Standardize((all_alike.shift,) * count, (all_alike.scale,) * count, inputs.names)
         return Standardize.fit(x, inputs.names)
+    if isinstance(inputs, Pictures):
+        return Pictures.of(x, inputs.fit)
     if isinstance(inputs, TableInputs):
         return TableInputs([_column(own, x[:, j].numpy()) for j, own in enumerate(inputs.columns)])
     raise DataError(

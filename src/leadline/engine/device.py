@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
+from typing import cast
 
 import torch
 from torch import Tensor, nn
@@ -16,6 +17,7 @@ from leadline.errors import UserError
 
 #: operations a step below which one thread is taken without measuring: waking a second costs more than it brings
 _SMALL_STEP = 1e8
+_SHORT_PROBE = 0.2  # seconds: shorter ones are timed three times
 _LIMITS = Path("/sys/fs/cgroup")
 
 
@@ -80,25 +82,60 @@ def channels_last(t: Tensor) -> Tensor:
     return torch.empty_strided(t.shape, (C * Y * X, 1, X * C, C), dtype=t.dtype, device=t.device).copy_(t)
 
 
-def pick_threads(wanted: int | None, device: torch.device, model: nn.Module, batch: int, probe: Callable) -> int:
+def pick_threads(wanted: int | None, device: torch.device, model: nn.Module, x: Tensor, probe: Callable) -> int:
     """The number of CPU threads: `wanted`, or one for small steps, or whichever of one and all runs `probe` faster.
 
-    Small steps are decided by counting alone, so that two runs of the same settings decide alike.
+    Small steps are decided by counting alone, so that two runs of the same settings decide alike. All are those that
+    torch has been given, by OMP_NUM_THREADS or torch.set_num_threads, and no more than there are cores.
+
+    Args:
+        x: a batch as the network reads it.
+        probe: a forward and backward pass on it.
     """
     if wanted is not None:
         return wanted
-    operations = 6.0 * batch * sum(p.numel() for p in model.parameters())
-    if convolves(model):
-        operations = math.inf  # each weight is used at every place
-    if device.type != "cpu" or cores() == 1 or operations < _SMALL_STEP:
-        return 1 if device.type == "cpu" else torch.get_num_threads()
-    before, best = torch.get_num_threads(), {}
-    for threads in (1, cores()):
+    before = torch.get_num_threads()
+    if device.type != "cpu":
+        return before
+    most = min(cores(), before)
+    if most == 1 or 6.0 * len(x) * uses(model, x[:1]) < _SMALL_STEP:
+        return 1
+    best = {}
+    for threads in (1, most):
         torch.set_num_threads(threads)
         probe()
-        best[threads] = min(_seconds(probe) for _ in range(3))
+        best[threads] = _seconds(probe)
+        if best[threads] < _SHORT_PROBE:  # long ones say enough at once
+            best[threads] = min(best[threads], _seconds(probe), _seconds(probe))
     torch.set_num_threads(before)
     return min(best, key=lambda threads: best[threads])
+
+
+@torch.no_grad()
+def uses(model: nn.Module, row: Tensor) -> float:
+    """How often a forward pass of one row uses a weight: once each, those of a kernel at every place of its map.
+
+    >>> uses(nn.Linear(3, 2, bias=False), torch.zeros(1, 3)), uses(nn.Conv1d(1, 2, 3), torch.zeros(1, 1, 10))
+    (6.0, 50.0)
+    """
+    total = float(sum(p.numel() for p in model.parameters()))
+
+    def count(module: nn.Module, inputs: object, output: Tensor) -> None:
+        nonlocal total
+        total += (output[0, 0].numel() - 1) * cast(Tensor, module.weight).numel()
+
+    hooks = [m.register_forward_hook(count) for m in model.modules() if isinstance(m, nn.modules.conv._ConvNd)]
+    if not hooks:
+        return total
+    modes = [(module, module.training) for module in model.modules()]
+    try:
+        model.eval()(row)
+    finally:
+        for module, mode in modes:
+            module.training = mode
+        for hook in hooks:
+            hook.remove()
+    return total
 
 
 def cores() -> int:

@@ -19,6 +19,7 @@ from typing import Any, NoReturn
 
 import torch
 from torch import Tensor, nn
+from torch.nn.modules.batchnorm import _BatchNorm
 
 from leadline.data.data import Batch
 from leadline.engine.average import average_for
@@ -100,7 +101,7 @@ class Loop:
         """Train until the last epoch, an early stop, or a request to stop; the state at the end."""
         state = self.state
         self._say(RunStarted(self.settings.epochs, self.train.steps, state.step))
-        self.model.train()
+        self.learn()
         while not state.ended and not self.stop_asked:
             self.epoch()
         if state.ended and state.best:
@@ -110,6 +111,15 @@ class Loop:
             put(weights(self.model, self.likelihood), self.average.weights())
         self._say(RunEnded(state.epoch, state.step, state.ended or "interrupted"))
         return state
+
+    def learn(self) -> None:
+        """Put the model into training mode, but for normalisations whose weights are held still: their statistics are
+        as much part of what was learned before.
+        """
+        self.model.train()
+        for norm in (module for module in self.model.modules() if isinstance(module, _BatchNorm)):
+            if norm.affine and not any(p.requires_grad for p in norm.parameters()):
+                norm.eval()
 
     def _settle_spread(self) -> None:
         """With the kept weights, where a rule that goes step by step may have left it on its way."""

@@ -48,9 +48,9 @@ _INSTEAD = "Ask for detections(), whose scores rank them"
 class Boxes(Likelihood):
     """Args:
         num_classes: C, at least 1.
-        num_boxes: A, predictors of a cell, at least 1.
-        coordinate: λ of eq. 5, above 0.
-        no_object: λ_0 of eq. 5, above 0.
+        num_boxes: boxes A that a cell may propose, at least 1.
+        coordinate: weight λ of the places in the loss, above 0.
+        no_object: weight λ_0 of cells in which nothing is, above 0.
         names: of the classes; 0, 1 … where they are left out.
 
     >>> boxes = Boxes(3, num_boxes=2)

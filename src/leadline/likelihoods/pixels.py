@@ -37,7 +37,7 @@ from leadline.settings import real, whole
 class Pixels(Likelihood):
     """Args:
         num_classes: C, from 2 to 255.
-        dice: weight of eq. 3 in the loss, at least 0.
+        dice: weight of one minus the overlap with each class, in the loss beside the cross-entropy; at least 0.
         label_smoothing: s of eq. 4, 0 <= s < 1.
         names: of the classes, for their metrics; 0, 1 … where they are left out.
 
@@ -131,10 +131,11 @@ class Pixels(Likelihood):
 
     def check_output(self, output: Tensor, y: Tensor) -> None:
         fits = output.dim() == y.dim() + 1 and output.shape[:2] == (len(y), self.num_classes)
-        if not fits or any(own > whole for own, whole in zip(output.shape[2:], y.shape[1:], strict=True)):
+        # what answers for half of a side or less has a stride, and does not mean the middle
+        if not fits or any(not side < 2 * own <= 2 * side for own, side in zip(output.shape[2:], y.shape[1:])):
             places = tuple(y.shape[1:])
             raise ShapeError(
-                f"Pixels needs {self.num_classes} outputs for each pixel, or for those in the middle",
+                f"Pixels needs {self.num_classes} outputs for each pixel, or for a middle of more than half a side",
                 got=f"model output of shape {tuple(output.shape)} for {len(y)} pictures of {places} pixels",
                 do=f"Take a model that answers for pixels, such as UNet, with dim_output={self.num_classes}",
             )

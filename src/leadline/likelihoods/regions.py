@@ -84,7 +84,7 @@ def grown(
     ([0, 0, 0, 0, 0, 1, 1, 1], [0, 0, 2, 0, 0, 1, 1, 1])
     """
     real("seed", seed, 0, above=True, usual=0.5)
-    real("grow", grow, 0, 1.0000001, above=True, usual=0.8)
+    real("grow", grow, 0, most=1, above=True, usual=0.8)
     window = whole("window", window)
     window += 1 - window % 2
     C, Y, X = probabilities.shape

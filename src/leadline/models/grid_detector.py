@@ -12,17 +12,18 @@ thing is of which it holds the middle.
 
 Notation   C3 -> read;  units_s -> stages[s-1];  context -> context;  C1, N -> head, end;  a ReLU
 Paper      448 x 448 pixels, 7 x 7 cells, 24 convolutions and two dense layers of 4096 and 7·7·(2·5 + 20) there; here no
-           dense layer, so that pictures of any multiple of the stride can be read
+           dense layer, so that pictures of any size can be read, stretched to whole cells
 Shapes     x (B, channels, Y, X) -> (B, dim_output, Y / stride, X / stride)
 Train it   leadline train photos/ --model GridDetector
 """
 
 from __future__ import annotations
 
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 from leadline.config import Configured
-from leadline.errors import ShapeError, UserError
+from leadline.errors import UserError
 from leadline.layers.residual_units import PlainUnit, before
 from leadline.models.sizes import check_sizes
 from leadline.settings import whole
@@ -85,14 +86,9 @@ class GridDetector(nn.Module, Configured):
         return (self.channels, 4 * self.stride, 4 * self.stride)
 
     def forward(self, x: Tensor) -> Tensor:
-        Y, X = x.shape[2:]
-        if Y % self.stride or X % self.stride:
-            near = [max(1, round(size / self.stride)) * self.stride for size in (Y, X)]
-            raise ShapeError(
-                f"GridDetector: rows and columns must be multiples of stride={self.stride}",
-                got=f"a picture of {Y} x {X}",
-                do=f"Resize it to {near[0]} x {near[1]}",
-            )
+        near = [max(1, round(size / self.stride)) * self.stride for size in x.shape[2:]]
+        if near != list(x.shape[2:]):  # whole cells; what is said of a box is relative to the picture all the same
+            x = F.interpolate(x, near, mode="bilinear", align_corners=False)
         h = self.read(x)  # eq. 1
         for units in self.stages:
             h = units(h)  # eq. 2

@@ -24,6 +24,8 @@ Network = TypeVar("Network", bound=nn.Module)
 def freeze(model: Network, *patterns: str, frozen: bool = True) -> Network:
     """Hold the parameters whose names match a pattern still, in place; with frozen=False, set them free.
 
+    While `fit` trains, a batch normalisation whose weights are held still keeps its statistics too.
+
     Args:
         patterns: such as "layers.*"; none matches all.
 
