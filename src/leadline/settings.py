@@ -198,25 +198,36 @@ def whole(name: str, value: Any, least: int | None = 1, most: int | None = None,
 
 
 def real(
-    name: str, value: Any, least: float = -math.inf, below: float = math.inf, *, above: bool = False, usual: Any = None
+    name: str,
+    value: Any,
+    least: float = -math.inf,
+    below: float = math.inf,
+    *,
+    most: float = math.inf,
+    above: bool = False,
+    usual: Any = None,
 ) -> float:
     """`value` as a finite number in its range, or the message that it is not one.
 
     Args:
         name: of the argument.
         least, below: the range, from `least` to just below `below`.
+        most: the range's end where that itself is inside.
         above: `least` itself is outside too.
         usual: a value to propose.
 
     >>> real("lr", "a", 0, above=True, usual=0.003)
     Traceback (most recent call last):
     leadline.errors.UserError: lr must be a number above 0. Got lr='a' (text). A usual value is lr=0.003.
+    >>> real("p", 1, 0, most=1)
+    1
     """
     fits = isinstance(value, numbers.Real) and not isinstance(value, bool)
-    if fits and math.isfinite(value) and least <= value < below and not (above and value == least):
+    if fits and math.isfinite(value) and least <= value < below and value <= most and not (above and value == least):
         return value if isinstance(value, (int, float)) else float(value)
     limits = [f"above {least:g}" if above else f"of at least {least:g}"] if least > -math.inf else []
     limits += [f"below {below:g}"] if below < math.inf else []
+    limits += [f"at most {most:g}"] if most < math.inf else []
     legal = " ".join(["a" if limits else "a finite", "number", " and ".join(limits)]).strip()
     raise UserError(f"{name} must be {legal}", got=given(name, value), do=_proposal(name, value, float, least, usual))
 

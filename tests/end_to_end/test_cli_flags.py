@@ -2,6 +2,7 @@
 
 import inspect
 import re
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -98,8 +99,19 @@ def test_the_flags(line):
     assert set(found) == set(FROZEN[line].split())
 
 
-@pytest.mark.parametrize("source", SOURCES)
-@pytest.mark.parametrize("model", MODELS)
+def pairs(*sources):
+    """Every model with two sources or more, and every source with two models."""
+    models, count = list(MODELS), max(len(sources), len(MODELS))
+    steps = [(k, k + step) for step in (0, 1) for k in range(count)]
+    return list(dict.fromkeys((sources[j % len(sources)], models[k % len(models)]) for k, j in steps))
+
+
+def test_every_model_and_every_source_is_among_the_pairs_twice():
+    counts = Counter(name for pair in pairs(*SOURCES) for name in pair)
+    assert set(counts) == {*SOURCES, *MODELS} and min(counts.values()) >= 2
+
+
+@pytest.mark.parametrize(("source", "model"), pairs(*SOURCES))
 def test_no_flag_has_two_meanings(source, model):
     found = flags_after(f"train {source} --model {model}")
     assert len(found) == len(set(found))
@@ -206,8 +218,7 @@ def test_arguments_are_read_from_a_docstring():
     assert argument_docs("Args:\n    a: one.\n\n>>> b: two") == {"a": "one"}
 
 
-@pytest.mark.parametrize("source", ["cars.csv", *SOURCES])
-@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize(("source", "model"), pairs("cars.csv", *SOURCES))
 def test_every_flag_of_train_says_what_it_means_and_what_its_default_is(source, model, capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "100")
     assert main(["train", source, "--model", model, "--help"]) == 0

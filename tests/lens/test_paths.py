@@ -11,6 +11,7 @@ from torch import nn
 from leadline.errors import ShapeError, UserError
 from leadline.lens import deletion, path_counts, path_gradients, path_terms, residual_blocks
 from leadline.lens.paths import _some_paths
+from leadline.lens.rows import family_of, rows_of
 from leadline.likelihoods import Categorical
 from leadline.models import MLP, MODELS, Residual
 
@@ -135,6 +136,37 @@ def test_a_block_called_twice_counts_twice():
     net = Twice()
     view = path_gradients(net, torch.rand(2, 2, 4, 4))
     assert view.blocks == ("block", "block") and view.gap < 1e-12
+
+
+def test_a_likelihood_may_be_named_where_rows_are_a_pair():
+    net, x, y = MLP(3, (3, 3), 2, residual=True), torch.randn(9, 3), torch.arange(9) % 2
+    named, given = (deletion(net, (x, y), family) for family in ("Categorical", Categorical(2, label_smoothing=0.1)))
+    assert (named.metric, named.loss) == (given.metric, given.loss)
+    with pytest.raises(UserError, match="a pair .* must come with a likelihood"):
+        deletion(net, (x, y))
+    with pytest.raises(UserError, match="did you mean|Did you mean"):
+        deletion(net, (x, y), "Categorial")
+    with pytest.raises(UserError, match="Joint must be told more"):
+        deletion(net, (x, y), "Joint")
+    with pytest.raises(UserError, match="class codes must be whole numbers"):
+        deletion(net, (x, torch.full((9,), math.nan)), "Categorical")
+
+
+@pytest.mark.parametrize(
+    ("name", "y"),
+    [
+        ("Normal", torch.randn(6, 2)),
+        ("Ordinal", torch.arange(6) % 3),
+        ("Pixels", torch.tensor([0, 2, 255]).expand(6, 2, 3)),
+        ("Boxes", torch.tensor([[1.0, 0.5, 0.5, 0.2, 0.2], [-1.0, 0, 0, 0, 0]]).expand(6, 2, 5)),
+        ("HeatMaps", torch.ones(6, 4, 3)),
+    ],
+)
+def test_y_tells_what_a_named_likelihood_needs_to_know(name, y):
+    family = family_of(rows_of((torch.zeros(6, 1), y)), name)
+    sizes = {"Normal": 2, "Ordinal": 3, "Pixels": 3, "Boxes": 2, "HeatMaps": 4}
+    known = {"Normal": "dim", "HeatMaps": "num_points"}.get(name, "num_classes")
+    assert type(family).__name__ == name and getattr(family, known) == sizes[name]
 
 
 def test_deletion_is_a_network_without_the_block():

@@ -53,6 +53,7 @@ def alexnet():
 
 
 def test_alexnet():
+    torch.manual_seed(0)
     view = receptive_field(alexnet(), (3, 227, 227), num=1)
     assert sizes(view) == measured(view) == [11, 19, 51, 67, 99, 131, 163, 195]
     assert view.size == (195, 195) and view.possible.sum() == 195**2
@@ -153,6 +154,51 @@ def test_nothing_hides_a_path():
     view = receptive_field(Hiding(), (1, 20))
     assert view.size == (5,) and measured(view) == [3, 5]
     assert not view.effective.any()  # and its own weights do see nothing
+
+
+def within(x, taps=5):
+    """What a unit sees of its neighbours, (B, C, T, taps)."""
+    return F.pad(x, (taps // 2, taps // 2)).unfold(-1, taps, 1)
+
+
+@pytest.mark.parametrize(
+    ("name", "function", "size"),
+    [
+        ("float", lambda h: h.float(), 3),
+        ("half", lambda h: h.half().to(torch.float32) + torch.ones(1, 1, 1), 3),
+        ("constant kernel", lambda h: F.conv1d(h, torch.ones(1, 1, 3), padding=1), 5),
+        ("condition", lambda h: torch.where(within(h).mean(-1) > 0.1, h, -h), 7),
+        ("both branches", lambda h: torch.where(h > 0, h.roll(2, -1), h.roll(-2, -1)), 7),
+        ("mask", lambda h: h * ((within(h).mean(-1) > 0) & ~(h > 3)).float(), 7),
+        ("mask as it is", lambda h: (h > 0) * h.roll(1, -1), 4),
+        ("masked_fill", lambda h: h.masked_fill((within(h).sum(-1) < 0)[:], -torch.inf).exp(), 7),
+        ("sort", lambda h: within(h).sort(-1).values[..., 2], 7),
+        ("sort, descending", lambda h: torch.sort(within(h), descending=True)[0][..., 0], 7),
+        ("median", lambda h: within(h).median(-1).values, 7),
+        ("median, kept", lambda h: torch.median(within(h), dim=-1, keepdim=True)[0].squeeze(-1), 7),
+        ("topk", lambda h: within(h).topk(2, -1).values.sum(-1), 7),
+        ("kthvalue", lambda h: torch.kthvalue(within(h), 2)[0], 7),
+        ("max of all", lambda h: h + h.max(), 20),
+        ("rounded", lambda h: (within(h).mean(-1)).round() + h.floor(), 7),
+        ("detached", lambda h: h.detach(), 3),
+    ],
+)
+def test_what_has_no_derivative_is_seen_too(name, function, size):
+    class Net(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.conv = nn.Conv1d(1, 1, 3, padding=1, bias=False)
+            nn.init.ones_(self.conv.weight)
+
+        def forward(self, x):
+            return function(self.conv(x))
+
+    torch.manual_seed(0)
+    view = receptive_field(Net(), torch.randn(64, 1, 20), num=64, perturb=3.0)
+    assert view.size == (size,)
+    assert not view.perturbed[~view.possible].any()
+    if name not in ("half", "mask as it is"):
+        assert (view.perturbed[view.possible] > 0).all()  # and a change of any of them does move the unit
 
 
 def test_upsampling_and_three_axes():

@@ -39,6 +39,25 @@ def test_the_correlation_is_that_of_the_definition():
     np.testing.assert_allclose(next(iter(view.correlation.values())), by_hand, rtol=1e-5)
 
 
+def test_every_draw_counts_alike_however_steep_it_is():
+    def scaled():
+        torch.manual_seed(next(seeds))
+        net = nn.Sequential(nn.Linear(1, 5), nn.Tanh(), nn.Linear(5, 1))
+        net[2].weight.data *= next(sizes)
+        return net
+
+    options = {"num": 40, "lags": 6, "draws": 3}
+    seeds, sizes = iter((0, 1, 2)), iter((1.0, 1.0, 1.0))
+    alike = shattered({"a": scaled}, **options).correlation["a"]
+    seeds, sizes = iter((0, 1, 2)), iter((1.0, 1000.0, 0.0))  # the last is flat: it has no correlation
+    other = shattered({"a": scaled}, **options).correlation["a"]
+    seeds, sizes = iter((0, 1)), iter((1.0, 1.0))
+    two = shattered({"a": scaled}, **{**options, "draws": 2}).correlation["a"]
+    np.testing.assert_allclose(other, two, rtol=1e-6)
+    assert np.abs(alike - two).max() > 1e-3 and other[0] == pytest.approx(1)
+    assert (shattered(nn.Linear(1, 1), num=40, lags=3).correlation["Linear"] == 1).all()  # never forgets
+
+
 def test_depth_shatters_and_skips_mend():
     nets = {"shallow": lambda: build(1), "deep": lambda: build(24), "skips": lambda: build(24, residual=True)}
     view = shattered(nets, draws=8, num=128, lags=20)

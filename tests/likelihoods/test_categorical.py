@@ -2,7 +2,7 @@ import pytest
 import torch
 
 from leadline.data.target import Target
-from leadline.errors import UserError
+from leadline.errors import ShapeError, UserError
 from leadline.likelihoods import Categorical
 from leadline.likelihoods.classes import among
 
@@ -61,3 +61,19 @@ def test_the_k_best_classes():
 def test_top5_is_measured_where_there_are_many_classes_and_equal_outputs_earn_no_more_than_their_share():
     assert "top5" not in Categorical(19).measures(torch.zeros(2, 19), torch.tensor([0, 1]))
     assert Categorical(20).measures(torch.zeros(20, 20), torch.arange(20))["top5"].sum() == 5
+
+
+@pytest.mark.parametrize(
+    ("shape", "remedy"),
+    [
+        ((4, 2), "dim_output=3"),
+        ((4,), "dim_output=3"),
+        ((4, 3, 1, 1), "flatten"),
+        ((4, 3, 9, 9), "each place.*whole pictures, such as ConvNet"),
+        ((4, 3, 9), "each place.*whole series, such as ConvNet1D"),
+    ],
+)
+def test_an_output_that_does_not_fit_gets_a_remedy_that_helps(shape, remedy):
+    with pytest.raises(ShapeError, match=remedy) as told:
+        Categorical(3).check_output(torch.zeros(shape), torch.zeros(4).long())
+    assert ("dim_output" in str(told.value)) is (len(shape) < 3)

@@ -166,6 +166,20 @@ def test_models_that_torchvision_has_not_are_refused(make, options):
         torchvision_names(meta(make, 3, 1000, **options))
 
 
+@pytest.mark.parametrize(
+    ("state", "message"),
+    [
+        (None, "must hold tensors under their names. Got state=None"),
+        ("weights.pth", "Got state='weights.pth' .text.. Pass model.state_dict"),
+        ({"state_dict": {}, "epoch": 3}, r"must be a tensor. Got state_dict=.*and 1 more. .*saved\["),
+        ({"features.0.weight": [[1.0]]}, "features.0.weight=.*as_tensor"),
+    ],
+)
+def test_what_is_no_state_is_refused_in_words(state, message):
+    with pytest.raises(UserError, match=message):
+        load_named(AlexNet(3, 10, width=0.1, hidden=8), state)
+
+
 def test_other_models_have_no_names_there():
     with pytest.raises(UserError, match="Got MLP. Pass one of AlexNet, VGG"):
         torchvision_names(MLP.tiny())

@@ -234,7 +234,7 @@ def test_derivatives_are_right():
         (lambda: WideResNet(3, 10, depth=17), UserError, "Nearest: 16"),
         (lambda: ResNeXt(3, 10, depth=30), UserError, "Nearest: 29"),
         (lambda: DenseNet(3, 10, depth=120), UserError, "depth must be one of SIZES"),
-        (lambda: DenseNet(3, 10, kept=1.5), UserError, "share of at most 1"),
+        (lambda: DenseNet(3, 10, kept=1.5), UserError, "kept must be a number above 0 and at most 1"),
         (lambda: VGG(3, 10, depth=12), UserError, "Pass one of 11, 13, 16, 19"),
         (lambda: AlexNet(3, 10, layout="2013"), UnknownName, "layout"),
         (lambda: LeNet(1, (28,), 10), UserError, "size must be rows and columns"),
@@ -256,3 +256,8 @@ def test_what_makes_no_sense_is_refused_by_name(make, error, message):
 def test_small_and_oblong_pictures_go_through(make):
     model = make.tiny().eval()
     assert model(torch.zeros(2, model.channels, 9, 5)).shape == (2, 2)
+
+
+def test_a_stage_of_densenet_always_hands_on_a_channel():
+    net = DenseNet(1, 3, stages=(1, 1), growth=1, kept=0.01)
+    assert net.body[1].conv.out_channels == 1 and net(torch.zeros(2, 1, 8, 8)).shape == (2, 3)

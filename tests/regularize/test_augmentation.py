@@ -94,6 +94,19 @@ def test_words_and_configs_build_the_same_again(word):
             type(made)(bad)
 
 
+@pytest.mark.parametrize(
+    ("kind", "name", "most"),
+    [
+        *(("flip", "p", 1), ("turn", "p", 1), ("erase", "most", 1), ("zoom", "least", 1), ("colour", "hue", 0.5)),
+        *(("gray", "p", 1), ("rand_augment", "magnitude", 10), ("adversarial", "part", 1)),
+    ],
+)
+def test_the_end_of_a_range_is_inside_and_the_message_says_so(kind, name, most):
+    assert getattr(REGULARIZERS[kind](**{name: most}), name) == most
+    with pytest.raises(UserError, match=f"{name} must be a number of at least .* and at most {most}. Got {name}="):
+        REGULARIZERS[kind](**{name: most + 1e-10})
+
+
 def test_the_words_of_the_shell_are_read():
     line = ("flip", "flip_vertical(0.3)", "turn", "crop(4)", "zoom(0.35)", "affine(10, 0.1, 0.1)")
     line += ("colour(0.4, 0.4, 0.4)", "gray(0.1)", "erase(0.5)", "cutmix(1)", "rand_augment(2, 9)")
@@ -520,6 +533,39 @@ def test_rows_mixed_twice_are_scored_by_all_four():
     label = x.mean((2, 3))  # how much of each row it is made of
     torch.testing.assert_close(score(logits, rows.y), -(label * logits.log_softmax(1)).sum(1))
     assert int((label > 0).sum(1).max()) == 3
+
+
+@pytest.mark.parametrize("line", [("cutmix(1)", "mixup(1)"), ("mixup(1)", "cutmix(1)"), ("mixup(1)", "mixup(1)")])
+def test_labels_are_mixed_as_pictures_are_in_any_order(line):
+    """A model of the mean colour of each of 12 channels says how much of each row a picture is made of."""
+    num, seen = 12, []
+
+    class Weighing(nn.Module):
+        def forward(self, x):
+            seen.append(x.mean((2, 3)))
+            return 4 * seen[-1]
+
+    x = torch.eye(num, dtype=torch.float64).view(num, num, 1, 1).expand(num, num, 4, 4)
+    made = [regularizer(word).double() for word in line]
+    found = Objective(Weighing(), Categorical(num), made)(Batch(x, torch.arange(num), keys=keys(num)))
+    torch.testing.assert_close(found, -(seen[0] * (4 * seen[0]).log_softmax(1)).sum(1).mean())
+
+
+def test_a_second_look_and_a_teacher_see_rows_and_labels_that_belong_together():
+    """They read the pictures after cutmix and before mixup, so their scores lie between, wherever they are listed."""
+    torch.manual_seed(0)
+    model, teacher = (nn.Sequential(nn.Flatten(), nn.Linear(3 * 6 * 8, 4)).double() for _ in range(2))
+    parts = {"adversarial": "adversarial(0.1)", "cutmix": "cutmix(1)", "mixup": "mixup(1)"}
+
+    def loss(*names):
+        made = [ll.regularize.Distillation(teacher) if n == "teacher" else regularizer(parts[n]) for n in names]
+        for each in made:
+            each.meet(INPUTS, CLASSES)
+        return Objective(model, Categorical(4), [each.double() for each in made])(batch(8)).item()
+
+    for other in ("adversarial", "teacher"):
+        assert loss("cutmix", other) == loss(other, "cutmix") != loss(other)
+        assert loss("mixup", other) == loss(other, "mixup") != loss(other)
 
 
 def test_mixup_of_masks_is_the_loss_of_mixed_labels():

@@ -9,7 +9,7 @@ from torch import nn
 import leadline as ll
 from leadline.errors import UserError
 from leadline.layers import Dropout
-from leadline.likelihoods import Bernoulli, Categorical, Gamma, Normal, Poisson
+from leadline.likelihoods import Bernoulli, Categorical, Gamma, Normal, Pixels, Poisson
 from leadline.regularize import Ensemble, Member, Several, Snapshots, every_mask, laplace, monte_carlo, stack, swag
 
 
@@ -40,6 +40,39 @@ def test_a_mixture_of_classes_has_the_mean_of_probabilities_and_parts_its_entrop
     alike = Ensemble([member(Bernoulli(), 0.0)] * 3).several(ROWS)
     assert float(alike.epistemic[0]) == pytest.approx(0, abs=1e-6)
     assert float(alike.aleatoric[0]) == pytest.approx(math.log(2), rel=1e-5)
+
+
+def test_pixels_are_answered_together_class_by_class():
+    g = torch.Generator().manual_seed(0)
+    maps = torch.randn(5, 3, 4, 6, generator=g)  # members, classes, rows, columns
+
+    class Paints(nn.Module):
+        def __init__(self, k):
+            super().__init__()
+            self.map = nn.Parameter(maps[k])
+
+        def forward(self, x):
+            return self.map.expand(len(x), -1, -1, -1)
+
+    family = Pixels(3, names=("sky", "road", "car"))
+    five = [Member(Paints(k), family) for k in range(5)]
+    said = Ensemble(five).predict(ROWS)
+    torch.testing.assert_close(said.probabilities[1], maps.softmax(1).mean(0))
+    assert said.mode.shape == (2, 4, 6) and said.names == ("sky", "road", "car")
+    torch.testing.assert_close(Ensemble(five, "outputs").predict(ROWS).probabilities[0], maps.mean(0).softmax(0))
+    codes = maps.argmax(1)
+    share = torch.stack([(codes == c).float().mean(0) for c in range(3)])
+    torch.testing.assert_close(Ensemble(five, "vote").predict(ROWS).probabilities[0], share)
+    several = Ensemble(five[:2]).several(ROWS)
+    alike = codes[0] == codes[1]
+    assert several.unanimous(255)[0].tolist() == torch.where(alike, codes[0], 255).tolist() and 0 < alike.sum() < 24
+    p = maps[:2].softmax(1)
+    torch.testing.assert_close(several.aleatoric[0], -(p * p.log()).sum(1).mean(0))
+    y = torch.where(torch.arange(6) < 5, codes[0], 255).expand(2, 4, 6)
+    one, found = Ensemble(five[:1]).measure(ROWS, y), Ensemble(five).measure(ROWS, y)
+    assert one["accuracy"] == one["mean_iou"] == 1.0 and found["nll"] == pytest.approx(-float(said.log_prob(y).mean()))
+    with pytest.raises(UserError, match="must answer with classes"):
+        Ensemble([member(Normal("fixed"), 1.0)]).several(ROWS).unanimous()
 
 
 def test_outputs_are_averaged_before_the_softmax_and_weights_count():

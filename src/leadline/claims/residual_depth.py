@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -17,7 +16,7 @@ from leadline.claims.claim import FAILS, Check, Evidence, claim
 from leadline.claims.curves import Curves
 from leadline.layers import BatchNorm, GhostBatchNorm, ImageLayerNorm, exact_statistics
 from leadline.layers.highway import HighwayLayer
-from leadline.lens import Shattered, path_gradients, shattered
+from leadline.lens import path_gradients, shattered
 from leadline.lens.paths import path_counts
 from leadline.likelihoods import Categorical
 from leadline.models import NeuralODE, NormFree, ResNet
@@ -116,7 +115,7 @@ def shattered_gradients(full: bool) -> Evidence:
         "24 blocks with skips": partial(_scalar_net, 24, width, skip=1.0),
         "24 blocks, over √2": partial(_scalar_net, 24, width, skip=math.sqrt(0.5)),
     }
-    view = _remembered(nets, draws)
+    view = shattered(nets, draws=draws)
     at = {name: float(r[20]) for name, r in view.correlation.items()}
     return Evidence(
         (
@@ -146,7 +145,7 @@ def bn_less_shattered(full: bool) -> Evidence:
         "24 blocks with skips": partial(_scalar_net, 24, width, skip=1.0),
         "24 blocks, skips, batch norm": partial(_scalar_net, 24, width, skip=1.0, norm=True),
     }
-    view = _remembered(nets, draws, lags=30)
+    view = shattered(nets, draws=draws, lags=30)
     plain, normed, skips, both = (float(r[5]) for r in view.correlation.values())
     return Evidence(
         (
@@ -342,13 +341,6 @@ def _plain_gradients(norm: bool, layers: int, nets: int, rows: int, width: int) 
         h = _over_rows(f.relu()) if norm else f.relu()
     loss = (h @ (he * draw(nets, width, 1))).square().sum()  # the targets are 0
     return np.array([float(k.square().mean().sqrt()) for k in torch.autograd.grad(loss, kept)])
-
-
-def _remembered(nets: dict[str, Callable[[], nn.Module]], draws: int, lags: int = 64) -> Shattered:
-    """`shattered` with the mean of the draws' own correlations: sums of theirs would be those of the steepest nets."""
-    each = [shattered(nets, seed=seed, lags=lags) for seed in range(draws)]
-    mean = {name: np.mean([one.correlation[name] for one in each], axis=0) for name in nets}
-    return replace(each[0], correlation=mean, draws=draws)
 
 
 class _Block(nn.Module):

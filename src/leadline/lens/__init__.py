@@ -58,7 +58,7 @@ from leadline.lens.depth import Depth, depth
 from leadline.lens.derivative_graph import DerivativeGraph, derivative_graph
 from leadline.lens.dissection import Dissection, dissection
 from leadline.lens.distance import Distance, distance
-from leadline.lens.equivariance import Equivariance, ShiftConsistency, equivariance, shift_consistency
+from leadline.lens.equivariance import Equivariance, equivariance
 from leadline.lens.family import Family, family
 from leadline.lens.filters import FeatureMaps, Filters, feature_maps, filters
 from leadline.lens.flow import Flow, flow
@@ -83,6 +83,7 @@ from leadline.lens.regions import Regions, patterns, regions
 from leadline.lens.saliency import Saliency, saliency
 from leadline.lens.sharpness import Sharpness, sharpness
 from leadline.lens.shattered import Shattered, shattered
+from leadline.lens.shift_consistency import ShiftConsistency, shift_consistency
 from leadline.lens.simplex import Simplex, simplex
 from leadline.lens.skips import residual_blocks
 from leadline.lens.superposition import Superposition, superposition

@@ -155,7 +155,7 @@ def effective_capacity(
     """
     _check(fit, x)
     draws, classes = whole("draws", draws), whole("classes", classes, 2)
-    part = real("part", part, 0, 1.0000001, above=True, usual=0.5)
+    part = real("part", part, 0, most=1, above=True, usual=0.5)
     tried: dict[int, float] = {}
 
     def fits(n: int) -> bool:

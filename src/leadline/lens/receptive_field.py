@@ -5,12 +5,12 @@
     effective  mean over rows of Σ_c |∂ Σ_k ε_k z_ku / ∂x_cp|,   ε_k = ±1 at random    (Luo et al., 2016)       (3)
     perturbed  mean over rows of ‖z_u(x + η at p) - z_u(x)‖ / η                                                 (4)
 
-(2) is the receptive field itself. The module runs in double precision with positive weights in place of its own, with
-activations left out and largest values in pools taken as sums: then no path cancels another, and a derivative is 0 only
+(2) is the receptive field itself. The module runs with positive weights in place of its own, and with every path open
+(`leadline.lens.opened`, which also says what is not seen): then no path cancels another, and a derivative is 0 only
 where there is no path at all. That needs no knowledge of the wiring: skips, branches, dilation, strides, functions and
-modules that are called twice are all seen. (1) is a second opinion, carried along every connection; where branches
-meet, the larger r holds. (3) and (4) are of the model's own weights; far from the centre of (2) they fade, about like
-a Gaussian, since few paths lead there.
+modules that are called twice are seen. (1) is a second opinion, carried along every connection; where branches meet,
+the larger r holds. (3) and (4) are of the model's own weights; far from the centre of (2) they fade, about like a
+Gaussian, since few paths lead there.
 
 Notation   K kernel size, d spacing of its taps (1 is dense), s stride, r size and j jump between neighbours, in inputs;
            u a position of the module's output, all channels together
@@ -30,11 +30,10 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.func import functional_call
-from torch.nn import functional as F
-from torch.overrides import TorchFunctionMode
 
 from leadline.errors import ShapeError, UserError
 from leadline.lens.at_rest import at_rest
+from leadline.lens.opened import Opened
 from leadline.lens.place import module_of, reached, seen
 from leadline.lens.style import DASHED, FULL, HUES, INK, SOFT, blank, colour_bar, label, percent, styled
 from leadline.lens.tiles import largest, paint
@@ -44,17 +43,6 @@ from leadline.settings import given, real, whole
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-_POINTWISE = frozenset(
-    (
-        *("relu", "relu6", "leaky_relu", "prelu", "rrelu", "elu", "selu", "celu", "gelu", "silu", "mish", "softplus"),
-        *("sigmoid", "tanh", "hardtanh", "hardsigmoid", "hardswish", "hardshrink", "softshrink", "tanhshrink"),
-        *("softsign", "logsigmoid", "threshold", "clamp", "clip", "clamp_min", "clamp_max", "abs", "absolute", "sign"),
-        *("heaviside", "exp", "sqrt", "square", "dropout", "alpha_dropout", "feature_alpha_dropout"),
-        *("batch_norm", "instance_norm", "group_norm", "layer_norm", "rms_norm", "local_response_norm"),
-    )
-)
-_SLIDING = frozenset(f"{kind}{d}d" for kind in ("conv", "max_pool", "avg_pool", "lp_pool") for d in (1, 2, 3))
-_ALL_AT_ONCE = frozenset(("linear", "flatten", "mean", "sum", "reshape", "view", "amax", "interpolate", "einsum"))
 _EDGE = 0.95  # share of the gradient inside the effective field
 
 
@@ -209,127 +197,6 @@ def receptive_field(
     )
 
 
-class _Positive(TorchFunctionMode):
-    """While on, every function keeps its wiring and loses what could hide a path; convolutions and pools are noted."""
-
-    def __init__(self, x: Tensor, inside: list[str]):
-        super().__init__()
-        axes = _positions(x)
-        one = ((1,) * axes, (1,) * axes)
-        self.axes, self.inside = axes, inside
-        self.kept: list[Any] = [x]  # alive, so that no id comes twice
-        self.told: dict[int, tuple[tuple[int, ...], tuple[int, ...]] | None] = {id(x): one}
-        self.links: list[tuple[str, str, tuple[tuple[int, ...], tuple[int, ...]] | None, Tensor]] = []
-
-    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        kwargs = kwargs or {}
-        name = getattr(func, "__name__", "").strip("_")
-        if name in ("get", "set") or not name:
-            return func(*args, **kwargs)
-        base = name.removesuffix("_with_indices")
-        out = _opened(base, func, args, kwargs)
-        main = out[0] if isinstance(out, tuple) and out else out
-        if isinstance(main, Tensor):
-            told = self._told(base, args, kwargs, main)
-            self.kept.append(out)
-            self.told[id(main)] = told
-            if base in _SLIDING:
-                self.links.append((self.inside[-1] if self.inside else "", base, told, main))
-        return out
-
-    def _told(self, name: str, args: Any, kwargs: Any, out: Tensor) -> Any:
-        """Eq. 1 along this call."""
-        flat = [a for group in (args, kwargs.values()) for a in group]
-        flat += [b for a in flat if isinstance(a, (tuple, list)) for b in a]
-        known = [self.told[id(a)] for a in flat if isinstance(a, Tensor) and id(a) in self.told]
-        if not known or any(k is None for k in known) or name.startswith(("conv_transpose", "adaptive", "pixel")):
-            return None
-        if name in _ALL_AT_ONCE or out.dim() != self.axes + 2:
-            return None
-        sizes = tuple(max(k[0][axis] for k in known) for axis in range(self.axes))  # type: ignore[index]
-        jumps = known[0][1]  # type: ignore[index]
-        if any(k[1] != jumps for k in known):  # type: ignore[index]
-            return None
-        if name not in _SLIDING:
-            return sizes, jumps
-        kernel, stride, spacing = _window(name, args, kwargs, self.axes)
-        return (
-            tuple(r + (k - 1) * d * j for r, k, d, j in zip(sizes, kernel, spacing, jumps, strict=True)),  # eq. 1
-            tuple(j * s for j, s in zip(jumps, stride, strict=True)),
-        )
-
-
-def _opened(name: str, func: Any, args: Any, kwargs: Any) -> Any:
-    """The function with nothing in it that could hide a path."""
-    if name in _POINTWISE:
-        return args[0] if args else kwargs["input"]
-    if name.startswith("max_pool"):
-        return _sums(name, func, args, kwargs)
-    if name.startswith("adaptive_max_pool"):
-        real_ = func(*args, **kwargs)
-        means = getattr(F, name.replace("max", "avg"))(args[0], args[1] if len(args) > 1 else kwargs["output_size"])
-        return (means, real_[1]) if isinstance(real_, tuple) else means
-    if name in ("maximum", "minimum"):
-        return args[0] + args[1]
-    if name in ("amax", "amin"):
-        return torch.mean(*args, **kwargs)
-    if name in ("max", "min") and len(args) + len(kwargs) > 1:
-        return _largest(func, args, kwargs)
-    if name in ("softmax", "log_softmax"):
-        dim = kwargs.get("dim", args[1] if len(args) > 1 else -1)
-        return args[0] / args[0].sum(dim, keepdim=True)
-    return func(*args, **kwargs)
-
-
-def _largest(func: Any, args: Any, kwargs: Any) -> Any:
-    """x.max(dim) with the mean for its values; of two tensors their sum."""
-    real_ = func(*args, **kwargs)
-    if isinstance(real_, Tensor):
-        return args[0] + args[1]
-    dim = kwargs.get("dim", args[1] if len(args) > 1 else None)
-    keep = kwargs.get("keepdim", args[2] if len(args) > 2 else False)
-    return type(real_)((args[0].mean(dim, keepdim=keep), real_[1]))
-
-
-def _window(name: str, args: Any, kwargs: Any, axes: int) -> tuple[tuple[int, ...], ...]:
-    """Kernel, stride and spacing of a convolution or a pool, by axis."""
-    option = lambda place, word, usual: args[place] if len(args) > place else kwargs.get(word, usual)  # noqa: E731
-    if name.startswith("conv"):
-        weight = option(1, "weight", None)
-        return tuple(weight.shape[2:]), _each(option(3, "stride", 1), axes), _each(option(5, "dilation", 1), axes)
-    place = 2 if name.startswith("lp") else 1
-    kernel = _each(option(place, "kernel_size", None), axes)
-    stride = option(place + 1, "stride", None)
-    spacing = option(4, "dilation", 1) if name.startswith("max") else 1
-    return kernel, kernel if stride in (None, (), []) else _each(stride, axes), _each(spacing, axes)
-
-
-def _each(value: Any, axes: int) -> tuple[int, ...]:
-    values = tuple(value) if isinstance(value, (tuple, list)) else (value,)
-    return values * axes if len(values) == 1 else values
-
-
-def _sums(name: str, func: Any, args: Any, kwargs: Any) -> Any:
-    """A pool of largest values with sums in their place, of the same windows."""
-    x = args[0]
-    axes = int(name[-2])
-    real_ = func(*args, **kwargs)
-    best = real_[0] if isinstance(real_, tuple) else real_
-    kernel, stride, spacing = _window(name, args, kwargs, axes)
-    padding = _each(args[3] if len(args) > 3 else kwargs.get("padding", 0), axes)
-    edges = []
-    for n, have, k, s, d, p in zip(best.shape[-axes:], x.shape[-axes:], kernel, stride, spacing, padding, strict=True):
-        reach = (n - 1) * s + (k - 1) * d + 1
-        edges.append((p, max(0, reach - have - p)))  # more at the end, where sizes are rounded up
-    wide = F.pad(x, [side for pair in reversed(edges) for side in pair])
-    ones = torch.ones(1, 1, *kernel, dtype=x.dtype, device=x.device)
-    convolve = getattr(F, f"conv{axes}d")
-    each = convolve(wide.reshape(-1, 1, *wide.shape[-axes:]), ones, stride=stride, dilation=spacing)
-    inner: tuple[Any, ...] = (..., *(slice(0, n) for n in best.shape[-axes:]))
-    each = each[inner].reshape(best.shape) / math.prod(kernel)
-    return (each, *real_[1:]) if isinstance(real_, tuple) else each
-
-
 @contextmanager
 def _named(model: nn.Module) -> Iterator[list[str]]:
     """Inside, the list holds the paths of the modules that are computing, the innermost last."""
@@ -363,7 +230,7 @@ def _possible(
         state[name] = (buffer.double() if buffer.is_floating_point() else buffer).detach().cpu()
     x = (0.5 + torch.rand(row.shape, generator=generator, dtype=torch.float64)).requires_grad_()
     with _named(model) as inside:
-        mode = _Positive(x, inside)
+        mode = Opened(x, inside)
         with mode:
             out = reached(lambda x: functional_call(model, state, (x,)), x, part, call)
     at = _unit(out, unit)
@@ -376,11 +243,6 @@ def _possible(
                 size, jump = told if told is not None else (None, None)
                 links.append(Link(path, kind, size, jump, measured))
     return at, _gradient(out, x, at) != 0, tuple(links)
-
-
-def _positions(x: Tensor) -> int:
-    """Axes of positions: all but row and channel; a row without channels has one."""
-    return max(1, x.dim() - 2)
 
 
 def _gradient(z: Tensor, x: Tensor, at: tuple[int, ...]) -> np.ndarray:
@@ -418,7 +280,7 @@ def _effective(
     x = rows.clone().requires_grad_()
     z = _at(reached(model, x, part, call), at)
     signs = (torch.randint(0, 2, z.shape, generator=generator) * 2 - 1).to(z)
-    (g,) = torch.autograd.grad((z * signs).sum(), x, allow_unused=True)
+    g = torch.autograd.grad((z * signs).sum(), x, allow_unused=True)[0] if z.requires_grad else None
     size = torch.zeros_like(x) if g is None else g.abs()
     return _shares((size.sum(1) if x.dim() > 2 else size).mean(0))
 

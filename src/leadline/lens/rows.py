@@ -11,12 +11,16 @@ from torch import Tensor, nn
 
 from leadline.data.data import Data, Split
 from leadline.data.inputs import Identity, Inputs
-from leadline.data.target import Target
+from leadline.data.target import DISCRETE, Target
 from leadline.errors import DataError, UserError
-from leadline.likelihoods import Likelihood, likelihood_for
+from leadline.likelihoods import LIKELIHOODS, Likelihood, likelihood_for
+from leadline.likelihoods.regions import UNLABELLED
+from leadline.names import lookup
 from leadline.settings import given
 
 Loss = Callable[[Tensor, Tensor], Tensor]
+
+_MOST_CLASSES = 2**16  # larger codes than this are none
 
 
 @runtime_checkable
@@ -84,16 +88,48 @@ def loss_of(rows: Rows, likelihood: Likelihood | str | Loss | None) -> Loss:
 
 
 def family_of(rows: Rows, likelihood: Likelihood | str | None) -> Likelihood:
-    """The likelihood: as given, or the one that the target picks."""
+    """The likelihood: as given, or the one that the target picks; by name for a pair, whose y tells the rest."""
     if isinstance(likelihood, Likelihood):
         return likelihood
-    if rows.target is None:
+    if rows.target is not None:
+        return likelihood_for(rows.target, likelihood)
+    if likelihood is None:
         raise UserError(
             "a pair (x, y) must come with a likelihood",
             got="no target that could pick one",
+            do='Pass likelihood="Categorical", say, or run.likelihood, or Data instead of the pair',
+        )
+    kind = lookup(likelihood, LIKELIHOODS, "likelihood").kinds[0]
+    if kind in ("signs", "ranking", "several"):
+        raise UserError(
+            f"{likelihood} must be told more than y shows",
+            got="its name and a pair (x, y)",
             do="Pass likelihood=run.likelihood, or Data instead of the pair",
         )
-    return likelihood_for(rows.target, likelihood)
+    family = likelihood_for(_target(rows.y, kind), likelihood)
+    family.check(rows.y)
+    return family
+
+
+def _target(y: Tensor, kind: str) -> Target:
+    """What y is, in the unit in which it stands; classes and points are named by their numbers."""
+    count = 0
+    if kind == "points":
+        count = y.shape[1]
+    elif kind == "boxes":
+        count = _classes(y[..., 0], 1)
+    elif kind == "pixels":
+        count = _classes(y[y != UNLABELLED], 2)
+    elif kind in DISCRETE:
+        count = _classes(y, 2)
+    dim = y.shape[1] if y.dim() == 2 and not count else 1
+    return Target(kind, classes=tuple(map(str, range(count))), dim=dim, shift=(0.0,) * dim, scale=(1.0,) * dim)
+
+
+def _classes(codes: Tensor, least: int) -> int:
+    """How many classes there are, by their largest code; what is no code is for the likelihood to refuse."""
+    whole = codes.nan_to_num(0).clamp(0, _MOST_CLASSES)
+    return max(least, int(whole.max()) + 1) if codes.numel() else least
 
 
 def fit_to(model: nn.Module, x: Tensor) -> Tensor:

@@ -1,13 +1,15 @@
 """Shattered gradients: how soon the gradient with respect to the input forgets where it was (Balduzzi et al., 2017).
 
     g_i  = d Σ output / d t   at  x_i = start + t_i (end - start)           along a line                    (1)
-    r(l) = mean_i (g_i - ḡ)(g_{i+l} - ḡ) / mean_i (g_i - ḡ)²                over many draws                 (2)
+    r(l) = mean_i (g_i - ḡ)(g_{i+l} - ḡ) / mean_i (g_i - ḡ)²                mean over draws                 (2)
 
 In a shallow network neighbouring inputs have neighbouring gradients; in a deep one without skips the gradient changes
 at every step like noise, and r falls to 0 at once, so that a step of descent says little about the next place. Skips
-slow the fall. Numerator and denominator of (2) are each averaged over the draws.
+slow the fall. Each draw has its own r: gradients of deep networks differ in size from draw to draw by powers of ten,
+and sums of their products would be those of the steepest.
 
-Notes      biases must not be 0: along one input a ReLU network without them bends at 0 only
+Notes      a draw whose gradient is the same everywhere has no r and is left out; r is 1 where all are so.
+           Biases must not be 0: along one input a ReLU network without them bends at 0 only
 """
 
 from __future__ import annotations
@@ -28,6 +30,8 @@ from leadline.settings import given, whole
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+
+_SAME = 1e-12  # a gradient that strays by less than this part of itself is the same everywhere
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,7 +108,7 @@ def shattered(
     gradients, correlation = {}, {}
     for name, model in named.items():
         count = 1 if isinstance(model, nn.Module) else draws
-        above, each = torch.zeros(lags + 1, dtype=torch.float64), []
+        each = []
         for turn in range(count):
             with torch.random.fork_rng(devices=[]):
                 torch.manual_seed(seed + turn)
@@ -112,9 +116,8 @@ def shattered(
             if not isinstance(built, nn.Module):
                 raise UserError("a function must build a module", got=given(name, built), do="Return an nn.Module")
             each.append(_gradient(built, line, last - first))
-            above += _covariance(each[-1], lags)
         gradients[name] = each[0].numpy()
-        correlation[name] = (above / above[0].clamp(min=1e-300)).numpy()  # eq. 2
+        correlation[name] = _correlation(torch.stack(each), lags).numpy()
     return Shattered(t.numpy(), gradients, correlation, draws)
 
 
@@ -127,6 +130,12 @@ def _gradient(model: nn.Module, line: Tensor, way: Tensor) -> Tensor:
     return torch.zeros(len(line), dtype=torch.float64) if gradient is None else (gradient @ way).detach()
 
 
-def _covariance(values: Tensor, lags: int) -> Tensor:
-    centred = values - values.mean()
-    return torch.stack([(centred[: len(centred) - lag] * centred[lag:]).mean() for lag in range(lags + 1)])
+def _correlation(values: Tensor, lags: int) -> Tensor:
+    """Eq. 2 of (draws, num), by lag."""
+    centred = values - values.mean(1, keepdim=True)
+    spread = centred.square().mean(1).sqrt()
+    changing = spread > _SAME * values.abs().amax(1)
+    if not changing.any():
+        return torch.ones(lags + 1, dtype=values.dtype)
+    centred, num = centred[changing] / spread[changing, None], values.shape[1]
+    return torch.stack([(centred[:, : num - lag] * centred[:, lag:]).mean() for lag in range(lags + 1)])

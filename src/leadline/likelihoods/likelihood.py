@@ -100,8 +100,16 @@ class Likelihood(nn.Module, ABC, Configured):
             raise ShapeError(
                 f"{type(self).__name__} needs {counted(self.dim_output, 'output')} for each example",
                 got=f"model output of shape {tuple(output.shape)} for {counted(len(y), 'example')}",
-                do=f"Give the model dim_output={self.dim_output}",
+                do=self._remedy(output),
             )
+
+    def _remedy(self, output: Tensor) -> str:
+        if output.dim() < 3:
+            return f"Give the model dim_output={self.dim_output}"
+        if output.numel() == len(output) * self.dim_output:
+            return "Let the model end in flatten(1)"
+        whole = "whole pictures, such as ConvNet" if output.dim() > 3 else "whole series, such as ConvNet1D"
+        return f"This model answers for each place. Take one that answers for {whole}"
 
 
 def full(output: Tensor) -> Tensor:

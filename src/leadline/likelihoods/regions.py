@@ -7,7 +7,8 @@
 
 `grown` takes class after class greedily, as Noh et al. (2015) describe in words only: window, thresholds and evidence
 are choices of ours. Where two classes are almost as likely, the one shown more has the pixel. `components` numbers the
-connected parts of a mask; `unanimous` is the vote of an ensemble in which a pixel counts only where all members agree.
+connected parts of a mask; `unanimous` is the vote of an ensemble in which a pixel counts only where all members agree:
+`Ensemble(runs).several(rows).unanimous()`.
 
 Shapes     probabilities (C, Y, X); masks (Y, X) or (Z, Y, X)
 """

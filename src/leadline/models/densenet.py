@@ -42,7 +42,7 @@ class DenseNet(nn.Module, Configured):
         growth: channels g that a layer appends, at least 1.
         stem: "imagenet" (7x7 and pooling, a quarter of the size) or "small" (3x3, the full size).
         bottleneck: whether a 1x1 convolution to 4 g channels stands before each 3x3 one (2).
-        kept: share θ of the channels that stay between two stages, above 0 and at most 1.
+        kept: share θ of the channels that stay between two stages, above 0 and at most 1; one always does.
         p_drop: probability that a unit that a layer appends is silenced, 0 <= p_drop < 1.
 
     >>> import torch
@@ -75,9 +75,8 @@ class DenseNet(nn.Module, Configured):
             raise UnknownName("DenseNet: stem must be a known word", got=got, do=suggest(size["stem"], STEMS))
         self.channels, self.dim_output, self.depth, self.stages = channels, dim_output, depth, stages
         self.growth, self.stem, self.bottleneck = growth, stem, bottleneck
-        self.kept, self.p_drop = real("kept", kept, 0, above=True, usual=0.5), real("p_drop", p_drop, 0, 1, usual=0.2)
-        if kept > 1:
-            raise UserError("DenseNet: kept must be a share of at most 1", got=given("kept", kept), do="Pass 1 for all")
+        self.kept = real("kept", kept, 0, most=1, above=True, usual=0.5)
+        self.p_drop = real("p_drop", p_drop, 0, 1, usual=0.2)
         self.least = 2 ** (len(size["stages"]) - 1) * (4 if size["stem"] == "imagenet" else 1)
         g, site = size["growth"], 1
         dim = 2 * g
@@ -85,8 +84,9 @@ class DenseNet(nn.Module, Configured):
         self.body = nn.Sequential()
         for s, num in enumerate(size["stages"]):
             if s:
-                self.body.append(_transition(dim, int(dim * kept)))
-                dim = int(dim * kept)
+                fewer = max(1, int(dim * kept))
+                self.body.append(_transition(dim, fewer))
+                dim = fewer
             self.body.append(_Stage(num, dim, g, bottleneck, self.p_drop, site))
             dim, site = dim + num * g, site + num
         self.leave = nn.Sequential(OrderedDict(norm=nn.BatchNorm2d(dim), relu=nn.ReLU()))

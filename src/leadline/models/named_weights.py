@@ -26,6 +26,7 @@ from leadline.models.resnet import ResNet
 from leadline.models.resnext import ResNeXt
 from leadline.models.vgg import VGG
 from leadline.models.wide_resnet import WideResNet
+from leadline.settings import given
 
 #: patterns of our names, and what stands for them there
 Renames = tuple[tuple[str, str | Callable[[re.Match[str]], str]], ...]
@@ -94,6 +95,21 @@ def load_named(model: nn.Module, state: Mapping[str, Tensor]) -> nn.Module:
     True
     """
     names, own = torchvision_names(model), model.state_dict()
+    if not isinstance(state, Mapping):
+        raise UserError(
+            "state must hold tensors under their names",
+            got=given("state", state),
+            do='Pass model.state_dict(), or what safetensors.torch.load_file("weights.safetensors") returns',
+        )
+    wrong = [name for name, value in state.items() if not isinstance(value, Tensor)]
+    if wrong:
+        raise UserError(
+            "every value of the state must be a tensor",
+            got=f"{given(str(wrong[0]), state[wrong[0]])}" + (f" and {len(wrong) - 1} more" if len(wrong) > 1 else ""),
+            do='Pass the part that holds the weights, such as saved["state_dict"]'
+            if any(isinstance(state[name], Mapping) for name in wrong)
+            else "Pass torch.as_tensor of them",
+        )
     missing = [theirs for theirs in names.values() if theirs not in state]
     counters = ".num_batches_tracked"  # states of before 2018 have none; it is not read
     missing = [name for name in missing if not name.endswith(counters)]

@@ -2,6 +2,9 @@
 
     loss = Σ_i w_i loss_i / Σ_i w_i  (+ penalties)                       (1)
 
+All `rows` come before all `inputs`, whatever the order of the list. Scores are nested as the rows were changed: those
+of `rows` innermost, those of `inputs` outermost, so that labels are mixed as pictures were.
+
 A module, so that the weights of everything in it can be swapped for others: those of a compiled step, or of the
 members of a population.
 """
@@ -21,7 +24,7 @@ from leadline.regularize.regularizer import Regularizer, Score
 
 class Objective(nn.Module):
     """Args:
-    regularizers: applied in order.
+    regularizers: applied in order, first the `rows` of all, then the `inputs` of all.
     """
 
     _straight: tuple[nn.Module, Score]
@@ -31,6 +34,7 @@ class Objective(nn.Module):
         self.model, self.likelihood = model, likelihood
         self.regularizers = nn.ModuleList(regularizers)
         self.plain = not regularizers
+        self.nesting = sorted(range(len(regularizers)), key=lambda k: _depth(regularizers[k]))
         self.__dict__["_straight"] = model, likelihood.loss  # a module's own way to its parts takes microseconds
 
     def forward(self, batch: Batch, whole: Tensor | float | None = None) -> Tensor:
@@ -56,9 +60,16 @@ class Objective(nn.Module):
         x, score, parameters = batch.x, self.likelihood.loss, None
         for regularizer in self.regularizers:
             x = regularizer.inputs(x, batch)  # type: ignore[operator]
-            score = regularizer.score(score, batch)  # type: ignore[operator]
             if regularizer.moves_weights:
                 named = dict(self.model.named_parameters()) if parameters is None else parameters
                 parameters = regularizer.weights(named, batch)  # type: ignore[operator]
+        for k in self.nesting:
+            score = self.regularizers[k].score(score, batch)  # type: ignore[operator]
         output = self.model(x) if parameters is None else functional_call(self.model, parameters, (x,))
         return score(output, batch.y)
+
+
+def _depth(regularizer: Regularizer) -> int:
+    """Where its score is nested: -1 with what changes rows, 1 with what changes what the network reads, 0 between."""
+    own = type(regularizer)
+    return (own.inputs is not Regularizer.inputs) - (own.rows is not Regularizer.rows)

@@ -39,7 +39,7 @@ class Adversarial(Again):
     def __init__(self, size: float = 0.1, part: float = 0.5):
         super().__init__()
         hold(self, "size", size)
-        hold(self, "part", part, 0, 1.0 + 1e-9)
+        hold(self, "part", part, 0, most=1)
 
     def objective(self, loss: Tensor, model: nn.Module, share: Tensor | float) -> Tensor:
         score, batch = self.seen()

@@ -58,8 +58,8 @@ class Colour(Augmentation):
     def __init__(self, brightness: float = 0.4, contrast: float = 0.4, saturation: float = 0.4, hue: float = 0.0):
         super().__init__()
         for name, value in (("brightness", brightness), ("contrast", contrast), ("saturation", saturation)):
-            hold(self, name, value, 0, 1 + 1e-9)
-        hold(self, "hue", hue, 0, 0.5 + 1e-9)
+            hold(self, name, value, 0, most=1)
+        hold(self, "hue", hue, 0, most=0.5)
         self.register_buffer("_greys", greys(), persistent=False)
         self.register_buffer("_turns", _turns(), persistent=False)
 
@@ -103,7 +103,7 @@ class Gray(Augmentation):
 
     def __init__(self, p: float = 0.1):
         super().__init__()
-        hold(self, "p", p, 0, 1 + 1e-9)
+        hold(self, "p", p, 0, most=1)
 
     def rows(self, batch: Batch) -> Batch:
         [u] = self.drawn(batch, 1, _SITE_GREY)

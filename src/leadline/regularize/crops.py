@@ -75,7 +75,7 @@ class Zoom(Moving):
 
     def __init__(self, least: float = 0.35):
         super().__init__()
-        hold(self, "least", least, 1e-6, 1 + 1e-9)
+        hold(self, "least", least, 1e-6, most=1)
 
     def ahead(self, batch: Batch, size: tuple[int, int]) -> Tensor:
         u, v, across, down = self.drawn(batch, 4, _SITE_ZOOM)

@@ -48,7 +48,7 @@ class Distillation(Regularizer):
             raise UserError("teacher must be a model or a run", got=type(teacher).__name__, do="Pass run or run.model")
         self.teacher = copy.deepcopy(model).requires_grad_(False).eval()
         hold(self, "temperature", temperature, 1e-3)
-        hold(self, "part", part, 0, 1.0 + 1e-9)
+        hold(self, "part", part, 0, most=1)
 
     def train(self, mode: bool = True) -> Distillation:
         super().train(mode)

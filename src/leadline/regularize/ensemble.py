@@ -24,6 +24,7 @@ from leadline.data.inputs import Standardize
 from leadline.errors import DataError, UserError
 from leadline.likelihoods.bernoulli import BernoulliPrediction
 from leadline.likelihoods.classes import ClassPrediction
+from leadline.likelihoods.pixels import PixelsPrediction
 from leadline.likelihoods.prediction import Prediction
 from leadline.names import lookup
 from leadline.regularize.several import Several
@@ -102,12 +103,12 @@ class Ensemble:
         parts = [answer(member, rows) for member in self.members]
         if not isinstance(parts[0], (ClassPrediction, BernoulliPrediction)):
             raise UserError("a vote must be of classes", got=type(parts[0]).__name__, do='Pass combine="median"')
-        kinds = parts[0].probabilities.shape[-1]
+        kinds = 2 if isinstance(parts[0], BernoulliPrediction) else parts[0].distribution.probs.shape[-1]
         votes = torch.stack([torch.nn.functional.one_hot(part.mode, kinds) for part in parts]).double()
         share = torch.tensordot(self.weights.to(votes), votes, dims=1).to(parts[0].mean.dtype)  # eq. 4
         if isinstance(parts[0], BernoulliPrediction):
             return BernoulliPrediction(Bernoulli(probs=share[:, 1], validate_args=False))
-        return type(parts[0])(Categorical(probs=share, validate_args=False))
+        return type(parts[0])(Categorical(probs=share, validate_args=False)).named(parts[0].names)
 
     def evaluate(self, split: str = "test") -> dict[str, float]:
         """Metrics on a split of the first member's data."""
@@ -118,9 +119,13 @@ class Ensemble:
 
     @torch.no_grad()
     def measure(self, rows: Any, y: Tensor) -> dict[str, float]:
-        """nll, and accuracy or rmse and mae, on raw rows."""
+        """nll, and accuracy or rmse and mae, on raw rows; of pixels what their likelihood measures."""
         said = self.predict(rows)
         y = y.to(said.mode.device)
+        if isinstance(said, PixelsPrediction):
+            family = self.members[0].likelihood
+            each = family.measures(said.distribution.logits.movedim(-1, 1), y)
+            return family.summary({name: float(value.double().mean()) for name, value in each.items()})
         found = {"nll": -float(said.log_prob(y).mean())}
         if isinstance(said, (ClassPrediction, BernoulliPrediction)):
             return {**found, "accuracy": float((said.mode == y).double().mean())}

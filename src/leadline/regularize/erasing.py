@@ -42,8 +42,8 @@ class Erase(Augmentation):
 
     def __init__(self, p: float = 0.5, most: float = 0.33):
         super().__init__()
-        hold(self, "p", p, 0, 1 + 1e-9)
-        hold(self, "most", most, _LEAST, 1 + 1e-9)
+        hold(self, "p", p, 0, most=1)
+        hold(self, "most", most, _LEAST, most=1)
 
     def rows(self, batch: Batch) -> Batch:
         x = self.pictures(batch.x)

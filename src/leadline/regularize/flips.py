@@ -36,7 +36,7 @@ class Flip(Moving):
 
     def __init__(self, p: float = 0.5):
         super().__init__()
-        hold(self, "p", p, 0, 1 + 1e-9)
+        hold(self, "p", p, 0, most=1)
 
     def ahead(self, batch: Batch, size: tuple[int, int]) -> Tensor:
         [u] = self.drawn(batch, 1, _SITE)
@@ -62,7 +62,7 @@ class FlipVertical(Moving):
 
     def __init__(self, p: float = 0.5):
         super().__init__()
-        hold(self, "p", p, 0, 1 + 1e-9)
+        hold(self, "p", p, 0, most=1)
 
     def ahead(self, batch: Batch, size: tuple[int, int]) -> Tensor:
         [u] = self.drawn(batch, 1, _SITE_VERTICAL)

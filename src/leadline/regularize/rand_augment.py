@@ -61,7 +61,7 @@ class RandAugment(Augmentation):
     def __init__(self, num: float = 2.0, magnitude: float = 9.0):
         super().__init__()
         self.num = float(real("num", num, 1))
-        hold(self, "magnitude", magnitude, 0, 10 + 1e-9)
+        hold(self, "magnitude", magnitude, 0, most=10)
         self.register_buffer("_greys", greys(), persistent=False)
         if num != int(num):
             raise UserError("num must be a number that is whole", got=given("num", num), do="Write rand_augment(2, 9)")

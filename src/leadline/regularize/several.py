@@ -18,11 +18,13 @@ import torch
 from torch import Tensor
 from torch.distributions import Bernoulli, Categorical, Distribution, MixtureSameFamily, Normal
 
+from leadline.errors import UserError
 from leadline.likelihoods.bernoulli import BernoulliPrediction
 from leadline.likelihoods.classes import ClassPrediction
 from leadline.likelihoods.joint import JointPrediction
 from leadline.likelihoods.multimodal import MixturePrediction
 from leadline.likelihoods.prediction import Prediction, check_probability
+from leadline.likelihoods.regions import unanimous
 from leadline.likelihoods.von_mises import VonMisesDistribution
 
 _HALVINGS = 60
@@ -60,7 +62,7 @@ class Several:
     def aleatoric(self) -> Tensor:
         """First part of (2), as a deviation, or of (3)."""
         if self._classes:
-            return self._mean(torch.stack([_entropy(part.probabilities) for part in self.parts]))  # type: ignore[attr-defined]
+            return self._mean(torch.stack([_entropy(_probabilities(part)) for part in self.parts]))
         return self._mean(torch.stack([part.std.square() for part in self.parts])).sqrt()
 
     @property
@@ -75,8 +77,24 @@ class Several:
     def total(self) -> Tensor:
         """Left side of (2), as a deviation, or of (3)."""
         if self._classes:
-            return _entropy(self._mean(torch.stack([part.probabilities for part in self.parts])))  # type: ignore[attr-defined]
+            return _entropy(self._mean(torch.stack([_probabilities(part) for part in self.parts])))
         return (self.aleatoric.square() + self.epistemic.square()).sqrt()
+
+    def unanimous(self, otherwise: int = 0) -> Tensor:
+        """The class that every part answers, and the code `otherwise` where they differ; (B,), of pixels (B, Y, X).
+
+        >>> from leadline.likelihoods import Categorical
+        >>> logits = torch.tensor([[[2.0, 1.0, 0.0], [0.0, 1.0, 2.0]], [[2.0, 0.0, 1.0], [0.0, 2.0, 1.0]]])
+        >>> Several.of([Categorical(3).prediction(each) for each in logits]).unanimous(otherwise=-1).tolist()
+        [0, -1]
+        """
+        if not self._classes:
+            raise UserError(
+                "parts must answer with classes to be of one mind",
+                got=type(self.parts[0]).__name__,
+                do="Look at epistemic, which says how far their answers lie apart",
+            )
+        return unanimous(torch.stack([part.mode for part in self.parts]), otherwise)
 
     @property
     def _classes(self) -> bool:
@@ -93,10 +111,10 @@ def blend(parts: Sequence[Prediction], weights: Tensor) -> Prediction:
         columns = zip(*(part.columns for part in parts if isinstance(part, JointPrediction)), strict=True)
         return JointPrediction([blend(column, weights) for column in columns])
     if isinstance(first, (ClassPrediction, BernoulliPrediction)):
-        mean = torch.stack([part.mean for part in parts])
-        probs = torch.tensordot(weights.to(mean), mean, dims=1).clamp(0, 1)
+        p = torch.stack([part.distribution.probs for part in parts])  # type: ignore[attr-defined]
+        probs = torch.tensordot(weights.to(p), p, dims=1).clamp(0, 1)
         made: Any = Bernoulli if isinstance(first, BernoulliPrediction) else Categorical
-        return type(first)(made(probs=probs, validate_args=False))
+        return type(first)(made(probs=probs, validate_args=False)).named(first.names)
     each = [part.distribution for part in parts]
     if first.mode.dim() == 1 and all(isinstance(one, (Normal, VonMisesDistribution)) for one in each):
         return _bumps(each, weights)
@@ -186,6 +204,11 @@ class BlendPrediction(Prediction):
             enough = self.distribution.cdf(middle.to(own.dtype)) >= q
             low, high = torch.where(enough, low, middle), torch.where(enough, middle, high)
         return high.to(own.dtype)
+
+
+def _probabilities(part: Any) -> Tensor:
+    """Of the classes, which are the last axis, of pixels too."""
+    return part.distribution.probs if isinstance(part, ClassPrediction) else part.probabilities
 
 
 def _entropy(p: Tensor) -> Tensor:

@@ -7,15 +7,23 @@
 
 from __future__ import annotations
 
+import math
+
 import torch
 from torch import Tensor, nn
 
 from leadline.settings import real
 
 
-def hold(module: nn.Module, name: str, value: float, least: float = 0.0, below: float = float("inf")) -> None:
-    """Keep a number twice: as the plain attribute `name`, and in float64 as the buffer `_name`, which counts."""
-    module.__dict__[name] = float(real(name, value, least, below))
+def hold(
+    module: nn.Module, name: str, value: float, least: float = 0.0, below: float = math.inf, most: float = math.inf
+) -> None:
+    """Keep a number twice: as the plain attribute `name`, and in float64 as the buffer `_name`, which counts.
+
+    Args:
+        least, below, most: its range; `least` and `most` are inside, `below` is not.
+    """
+    module.__dict__[name] = float(real(name, value, least, below, most=most))
     module.register_buffer(f"_{name}", torch.tensor(float(value), dtype=torch.float64), persistent=False)
 
 

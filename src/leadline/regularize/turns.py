@@ -33,7 +33,7 @@ class Turn(Moving):
 
     def __init__(self, p: float = 1.0):
         super().__init__()
-        hold(self, "p", p, 0, 1 + 1e-9)
+        hold(self, "p", p, 0, most=1)
 
     def ahead(self, batch: Batch, size: tuple[int, int]) -> Tensor:
         u, v = self.drawn(batch, 2, _SITE)

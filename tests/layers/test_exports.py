@@ -1,0 +1,21 @@
+"""Layers that a user may build with are found where layers are looked for."""
+
+import importlib
+import inspect
+
+import pytest
+from torch import nn
+
+from leadline import layers
+
+FILES = ("feature_norm", "residual_units", "residual_block", "stochastic_depth", "shake", "highway", "ode")
+INNER = {"ZeroSkip"}  # a word of `ResidualBlock`
+
+
+@pytest.mark.parametrize("file", FILES)
+def test_public_layers_are_exported(file):
+    module = importlib.import_module(f"leadline.layers.{file}")
+    own = {name: value for name, value in vars(module).items() if getattr(value, "__module__", "") == module.__name__}
+    built = {name for name, value in own.items() if inspect.isclass(value) and issubclass(value, nn.Module)}
+    assert {name for name in built if name[0] != "_"} - INNER <= set(layers.__all__)
+    assert any(getattr(layers, name) is own.get(name) for name in layers.__all__)
