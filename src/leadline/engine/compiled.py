@@ -15,6 +15,7 @@ import shutil
 import time
 import warnings
 from collections.abc import Callable, Sequence
+from importlib.util import find_spec
 from typing import Any, cast
 
 import numpy as np
@@ -61,11 +62,7 @@ def compiler_missing(device: torch.device) -> str | None:
     """Why torch.compile cannot work here, or None."""
     if device.type == "cpu":
         return None if shutil.which("g++") or shutil.which("clang++") else "no C++ compiler is installed"
-    try:
-        import triton  # noqa: F401
-    except ImportError:
-        return "triton is not installed"
-    return None
+    return None if find_spec("triton") else "triton is not installed"  # importing it takes a second
 
 
 def choose(

@@ -137,7 +137,7 @@ class Recorded:
         side.wait_stream(torch.cuda.current_stream())
         with torch.cuda.stream(side), warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            for _ in range(3):  # libraries allocate their work space, the compiler compiles
+            for _ in range(2):  # libraries allocate their work space, the compiler compiles
                 several(*held, *self.inputs)
         torch.cuda.current_stream().wait_stream(side)
         self.graph = torch.cuda.CUDAGraph()
