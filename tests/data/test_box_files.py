@@ -14,6 +14,7 @@ from leadline.data import images
 from leadline.data.boxes import Marked, checked, placed, stacked
 from leadline.data.decode import FITS, Header
 from leadline.data.folder import Lost
+from leadline.data.yaml_names import yaml_names
 from leadline.errors import DataError
 
 
@@ -238,3 +239,114 @@ def test_how_far_a_box_may_stick_out(out, kept):
 def test_padding_has_the_code_minus_one():
     found = stacked([np.ones((2, 5)), np.zeros((0, 5))])
     assert found.shape == (2, 2, 5) and (found[1, :, 0] == -1).all() and stacked([np.zeros((0, 5))]).shape == (1, 1, 5)
+
+
+def boxes_of(data):
+    return {int(row): y[y[:, 0] >= 0] for _, s in data.splits() for row, y in zip(s.rows, s.y.numpy())}
+
+
+def test_keypoints_beside_instances_take_no_boxes_away(tmp_path):
+    pictures(tmp_path)
+    marks = [{"image_id": k, "bbox": [5, 5, 10 + k, 10]} for k in range(6)]
+    marks += [{"image_id": 0, "category_id": 9, "bbox": [20, 20, 10, 10]}]
+    coco(tmp_path, marks, name="instances_all.json")
+    alone = boxes_of(images(tmp_path, cache=False))
+    coco(tmp_path, [marks[0], {"image_id": 1, "bbox": [30, 5, 10, 10]}], name="person_keypoints_all.json")
+    coco(tmp_path, [{"caption": "a cat"}], name="captions_all.json", categories=[])
+    data = images(tmp_path, cache=False)
+    told, both = str(data.account), boxes_of(data)
+    assert all((alone[k] == both[k]).all() for k in range(6)) and len(both[0]) == 2
+    for words in (
+        "1 box left out: it is annotated twice, and was taken once (images/0.png)",
+        "1 box left out: it is in person_keypoints_all.json and not among the instances (images/1.png)",
+        "captions_all.json is passed over: an empty list categories",
+    ):
+        assert words in told, told
+
+
+def test_files_for_one_class_each_are_joined_and_so_are_entries_of_one_picture(tmp_path):
+    pictures(tmp_path)
+    coco(tmp_path, [{"image_id": k} for k in range(6)], name="cats.json")
+    listed = [{"id": k, "file_name": f"{k % 6}.png", "width": 60, "height": 40} for k in range(12)]
+    marks = [{"image_id": k, "category_id": 9, "bbox": [30, 5 + k, 10, 10]} for k in (0, 6)]
+    coco(tmp_path, marks, name="dogs.json", images=listed)
+    found = boxes_of(images(tmp_path, cache=False))
+    assert sorted(found[0][:, 0].tolist()) == [0, 1, 1] and len(found[1]) == 1
+
+
+def test_a_picture_in_train_and_val_is_held_out(tmp_path):
+    pictures(tmp_path)
+    coco(tmp_path, [{"image_id": k} for k in range(6)], name="instances_train.json")
+    listed = [{"id": 3, "file_name": "3.png", "width": 60, "height": 40}]
+    coco(tmp_path, [{"image_id": 3}], name="instances_val.json", images=listed)
+    data = images(tmp_path, test=0.0, cache=False)
+    assert data.val.rows.tolist() == [3] and len(data.train) == 5
+    assert "1 picture annotated in two splits, held out: images/3.png" in str(data.account)
+
+
+def test_coco_finds_pictures_of_its_split_among_others_of_their_name(tmp_path):
+    for split in ("train", "val"):
+        (tmp_path / "images" / split).mkdir(parents=True)
+        for k in range(4):
+            array = np.random.default_rng([k, len(split)]).integers(0, 256, (40, 60, 3), dtype=np.uint8)
+            PIL.Image.fromarray(array).save(tmp_path / f"images/{split}/{k}.png")
+        (tmp_path / "annotations").mkdir(exist_ok=True)
+        marks = [{"image_id": k, "bbox": [5, 5, 10, 10 if split == "train" else 30]} for k in range(4)]
+        coco(tmp_path / "annotations", marks, 4, f"instances_{split}.json")
+    data = images(tmp_path, test=0.0, cache=False)
+    assert len(data.train) == 4 and len(data.val) == 4 and "not there" not in str(data.account)
+    assert np.allclose(data.train.y[:, 0, 4], 10 / 40) and np.allclose(data.val.y[:, 0, 4], 30 / 40)
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("names:\n  1: dog\n  0: cat\n", ("cat", "dog")),
+        ("names: {0: cat, 1: dog}\n", ("cat", "dog")),
+        ("names: {\n  2: 'd: e',\n  0: cat}\n", ("cat", "1", "d: e")),
+        ("names: ['a, b', \"c]\", d] # three\n", ("a, b", "c]", "d")),
+        ("names: [cat, # it's one\n  'it''s']\n", ("cat", "it's")),
+        ("names:\n# all\n- 'dog' # it's\n- cat\nnc: 2\n", ("dog", "cat")),
+        ('names: ["a\\", b", c]\n', ('a", b', "c")),
+        ("names: 7\n", ()),
+        (f"names:\n  {'9' * 5000}: cat\n  0: dog\n", ("dog",)),
+    ],
+)
+def test_names_of_a_yaml(text, names):
+    assert yaml_names(text) == names
+
+
+def test_numbers_of_many_digits_are_counted(tmp_path):
+    many = "9" * 5000
+    root = yolo(pictures(tmp_path / "yolo"), f"{many} 0.5 0.5 0.1 0.1\n0 {many} 0.5 0.1 0.1\n0 0.5 0.5 0.2 0.2\n")
+    assert "2 boxes left out: its line is not a code and four numbers" in str(images(root, cache=False).account)
+    root = voc(pictures(tmp_path / "voc"), thing("cat", 1, 1, many, 9) + thing("cat", 1, 1, 9, 9))
+    assert "1 box left out: it has no four numbers" in str(images(root, cache=False).account)
+    head = f"<size><width>{many}</width><height>40</height></size>"
+    body = f"<annotation>{head}{thing('cat', 1, 1, 9, 9)}</annotation>"
+    (root / "Annotations/0.xml").write_text(body)
+    assert "refused 1: is annotated for another size: images/0.png" in str(images(root, cache=False).account)
+    root = coco(pictures(tmp_path / "coco"), [{}, {"bbox": [10**400, 1, 2, 3]}])
+    assert "1 box left out: it has no four numbers" in str(images(root, cache=False).account)
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-16", "utf-8-sig", "cp037", "punycode"])
+def test_entities_are_refused_in_every_encoding(tmp_path, encoding):
+    root = voc(pictures(tmp_path), thing("cat", 1, 1, 9, 9))
+    head = f'<?xml version="1.0" encoding="{encoding.removesuffix("-sig")}"?>'
+    body = '<!DOCTYPE a [<!ENTITY b "cat">]><annotation><object><name>&b;</name></object></annotation>'
+    plain = encoding not in ("cp037", "punycode")
+    content = (head + body).encode(encoding) if plain else head.encode() + body.encode(encoding)
+    (root / "Annotations/0.xml").write_bytes(content)
+    told = str(images(root, cache=False).account)
+    assert "Annotations/0.xml is not read: it " in told and (not plain or "entities" in told)
+
+
+def test_xml_of_other_encodings_is_read(tmp_path):
+    root = voc(pictures(tmp_path), "")
+    for encoding, k in (("utf-16", 0), ("latin-1", 1)):
+        head = f'<?xml version="1.0" encoding="{encoding}"?>'
+        (root / f"Annotations/{k}.xml").write_bytes(
+            f"{head}<annotation>{thing('größe', 1, 1, 9, 9)}</annotation>".encode(encoding)
+        )
+    assert images(root, cache=False).target.classes == ("dog", "größe")

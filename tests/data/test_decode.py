@@ -228,3 +228,19 @@ def test_decoding_many_names_the_file_that_fails(tmp_path):
     assert decode_all([good, good], (6, 8), 3, "crop").shape == (2, 3, 6, 8)
     with pytest.raises(DataError, match=r"bad\.png, which is no picture"):
         decode_all([good, bad], (6, 8), 3, "crop")
+
+
+@pytest.mark.parametrize(("bits", "shift"), [(8, 0), (10, 4), (12, 4), (13, 8), (16, 8)])
+def test_deep_pixels_keep_their_upper_bits(tmp_path, bits, shift):
+    deep = RNG.integers(0, 2**bits, (6, 8)).astype(np.uint16)
+    deep[0, 0] = 2**bits - 1
+    PIL.Image.fromarray(deep).save(tmp_path / "a.png")
+    assert (decoded(tmp_path / "a.png", (6, 8), 1, "crop")[0] == deep >> shift).all()
+
+
+def test_the_first_of_several_frames_is_read(tmp_path):
+    frames = [PIL.Image.fromarray(RNG.integers(0, 256, (6, 8, 3), dtype=np.uint8)) for _ in range(3)]
+    frames[0].save(tmp_path / "a.tif", save_all=True, append_images=frames[1:])
+    frames[0].save(tmp_path / "b.tif")
+    assert header(tmp_path / "a.tif").several and not header(tmp_path / "b.tif").several
+    assert (decoded(tmp_path / "a.tif", (6, 8), 3, "crop") == np.asarray(frames[0]).transpose(2, 0, 1)).all()

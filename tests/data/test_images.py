@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import io
 import os
 import struct
+import zipfile
 import zlib
 
 import numpy as np
@@ -14,6 +16,7 @@ import torch
 from leadline.data import find_task, gathering, images, load, reader_of
 from leadline.data.scene_files import write_scenes
 from leadline.data.scenes import SHAPES, generate
+from leadline.data.target import Target
 from leadline.errors import DataError, UnknownName, UserError
 
 RNG = np.random.default_rng(0)
@@ -388,3 +391,89 @@ def test_names_lead_to_readers(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert reader_of("pets") == "images" and reader_of(os.curdir) == "images" and reader_of("a.csv") == "table"
     assert load("./pets").fingerprint == load("pets").fingerprint
+
+
+def test_folders_name_the_splits_of_a_table_too(tmp_path):
+    lines = ["file,kind"]
+    for part, num in (("train", 8), ("val", 2), ("test", 4)):
+        for k in range(num):
+            picture(tmp_path / part / f"{part}{k}.png")
+            lines.append(f"{part}/{part}{k}.png,{'ab'[k % 2]}")
+    table(tmp_path, lines)
+    data = images(tmp_path)
+    assert [len(split) for _, split in data.splits()] == [8, 2, 4]
+    names = sorted(path.relative_to(tmp_path).as_posix() for path in tmp_path.rglob("*.png"))
+    assert {names[row].split("/")[0] for row in data.test.rows.tolist()} == {"test"}
+    table(tmp_path, [lines[0], *(line for line in lines if line.startswith("train"))])
+    assert sorted(len(split) for _, split in images(tmp_path).splits()) == [1, 1, 6]  # train alone is no split
+
+
+def test_copies_of_val_leave_test(tmp_path):
+    for part in ("train", "val", "test"):
+        pets(tmp_path / part, 3)
+    (tmp_path / "test/cat/copy.png").write_bytes((tmp_path / "val/dog/00.png").read_bytes())
+    data = images(tmp_path)
+    assert [len(split) for _, split in data.splits()] == [9, 9, 9]
+    assert "refused 1: is in test and, the same, in val: test/cat/copy.png" in str(data.account)
+
+
+def test_a_refused_picture_is_not_told_as_converted(tmp_path):
+    pets(tmp_path, 3, ("cat", "dog"))
+    PIL.Image.fromarray(np.zeros((12, 10), np.float32)).save(tmp_path / "cat/float.tif")
+    told = str(images(tmp_path).account)
+    assert "has floating-point pixels: cat/float.tif" in told and "converted" not in told
+
+
+def test_files_of_several_pictures_are_counted(tmp_path):
+    pets(tmp_path, 3, ("cat", "dog"))
+    frames = [PIL.Image.fromarray(RNG.integers(0, 256, (12, 10, 3), dtype=np.uint8)) for _ in range(3)]
+    for name in ("cat/moves.gif", "dog/pages.tif", "dog/moves.webp"):
+        frames[0].save(tmp_path / name, save_all=True, append_images=frames[1:])
+    frames[0].save(tmp_path / "cat/still.gif")
+    data = images(tmp_path)
+    assert data.account.used == 10
+    assert "3 pictures of several frames or pages, of which the first is read" in str(data.account)
+
+
+def test_names_cannot_move_the_cursor(tmp_path):
+    pets(tmp_path, 4, ("cat", "d\x1b[31mo\u202eg"))
+    (tmp_path / "cat/bad\x1b[2J\n.png").write_text("x")
+    data = images(tmp_path)
+    told = f"{data.account}{data}"
+    assert "d\x1b[31mo\u202eg" in data.target.classes
+    assert "bad\\x1b[2J\\n.png" in told and "d\\x1b[31mo\\u202eg" in told
+    assert "\x1b" not in told and "\u202e" not in told
+    with pytest.raises(DataError, match=r"one folder, \\x1b"):
+        images(pets(tmp_path / "one", 2, ("\x1b[2J",)))
+
+
+@pytest.mark.parametrize(("kind", "words"), [("boxes", "boxes of 1 class"), ("pixels", "1 class a pixel")])
+def test_one_class_is_told_as_one(kind, words):
+    assert str(Target(kind, "y", classes=("cat",))) == f"y: {words}"
+
+
+def lying(path, shape, packed=False):
+    """An .npz whose header claims an array of `shape`."""
+    head = io.BytesIO()
+    np.lib.format.write_array_header_1_0(head, {"descr": "|u1", "fortran_order": False, "shape": shape})
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED if packed else zipfile.ZIP_STORED) as archive:
+        archive.writestr("x.npy", head.getvalue() + bytes(1000))
+    return path
+
+
+@pytest.mark.parametrize("shape", [(10**13, 8, 8), (10**9, 8, 8), (2**62, 2**62, 8)])
+def test_an_npz_that_claims_more_than_it_holds_is_refused_at_once(tmp_path, shape, monkeypatch):
+    monkeypatch.setattr(np, "load", lambda *_, **__: pytest.fail("room was taken"))
+    with pytest.raises(DataError, match=r"x\.npy claims \d+ bytes, and has 1128"):
+        images(lying(tmp_path / "a.npz", shape))
+
+
+def test_an_npz_whose_directory_lies_is_refused(tmp_path):
+    path = lying(tmp_path / "a.npz", (2**33,), packed=True)
+    content = path.read_bytes()
+    for mark, at in ((b"PK\x01\x02", 24), (b"PK\x03\x04", 22)):  # where the sizes of unpacked files stand
+        place = content.rindex(mark) + at
+        content = content[:place] + struct.pack("<I", 2**31) + content[place + 4 :]
+    path.write_bytes(content)
+    with pytest.raises(DataError, match=r"x\.npy claims 2147483648 bytes, out of"):
+        images(path)

@@ -6,6 +6,7 @@ import json
 import os
 
 import numpy as np
+import PIL.Image
 import pytest
 import torch
 
@@ -132,3 +133,83 @@ def test_keys_and_checksums_see_changes(folder, tmp_path):
     before = checksum(path)
     path.write_bytes(bytes(10**6 - 1) + b"\1")
     assert checksum(path) != before
+
+
+def test_two_folders_never_share_an_entry(tmp_path, monkeypatch):
+    """Names, sizes and times may all be equal, and pixels not."""
+    monkeypatch.setenv("LEADLINE_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr(gathering, "LARGE", 0)
+    for root, values in (("one", (10, 200)), ("two", (200, 10))):
+        for name, value in zip("ab", values):
+            (tmp_path / root / name).mkdir(parents=True)
+            for k in range(4):
+                path = tmp_path / root / name / f"{k}.bmp"
+                PIL.Image.new("RGB", (8, 8), (value, value, k)).save(path)
+                os.utime(path, ns=(1, 1))
+    for root, value in (("one", 10), ("two", 200), ("one", 10)):
+        data = images(tmp_path / root)
+        assert (data.train.x[data.train.y == 0][:, 0] == value).all()
+
+
+def test_all_bytes_are_checked_once_a_file_changed(folder, monkeypatch):
+    images(folder)
+    entry = entries()[0]
+    monkeypatch.setattr(picture_cache, "checksum", lambda path: pytest.fail(f"{path.name} was checked again"))
+    stored(entry.name)
+    monkeypatch.undo()
+    monkeypatch.setenv("LEADLINE_CACHE", str(entry.parent.parent))
+    for name in ("x", "y"):
+        os.utime(entry / f"{name}.npy")
+    stored(entry.name)  # whole, whatever its time
+    monkeypatch.setattr(picture_cache, "checksum", lambda path: pytest.fail(f"{path.name} was checked again"))
+    stored(entry.name)
+
+
+def test_one_changed_byte_is_found_wherever_it_is(tmp_path):
+    content = bytearray(20_000_000)
+    seen = set()
+    for place in (None, 0, 7_654_321, 16_777_216, 19_999_999):
+        if place is not None:
+            content[place] ^= 1
+        (tmp_path / "x").write_bytes(content)
+        seen.add(checksum(tmp_path / "x"))
+    assert len(seen) == 5
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"arrays": []},
+        {"arrays": {}},
+        {"sizes": [1, 1, 1]},
+        {"sizes": "abc"},
+        {"account": None},
+        {"account": {"refused": 3}},
+        {"inputs": {"mean": [1]}},
+        {"target": {"kind": "nonsense"}},
+        {"name": None},
+        [],
+        None,
+    ],
+)
+@pytest.mark.parametrize("signed", [False, True])
+def test_an_entry_that_is_malformed_is_made_again(folder, change, signed):
+    expected = images(folder).fingerprint
+    path = entries()[0] / "entry.json"
+    told = json.loads(path.read_text())
+    told = {**told, **change} if isinstance(change, dict) else change
+    if signed and isinstance(told, dict):
+        told.pop("check")
+        told["check"] = picture_cache._check(told)
+    path.write_text(json.dumps(told))
+    assert images(folder).fingerprint == expected
+    (entries()[0] / "seen.json").write_text("[1")
+    assert images(folder).fingerprint == expected
+
+
+def test_an_entry_whose_splits_were_shifted_is_made_again(folder):
+    expected = images(folder).fingerprint
+    path = entries()[0] / "entry.json"
+    told = json.loads(path.read_text())
+    path.write_text(json.dumps({**told, "sizes": told["sizes"][::-1]}))
+    assert images(folder).fingerprint == expected

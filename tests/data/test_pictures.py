@@ -114,3 +114,26 @@ def test_a_folder_without_pictures_says_what_it_holds(tmp_path):
     (tmp_path / "a.txt").touch()
     with pytest.raises(DataError, match=r"must hold pictures.*1 file \(\.txt\)"):
         Pictures.of(X).read(tmp_path)
+
+
+def test_channels_may_come_first():
+    inputs, row = Pictures.of(X), X[0].numpy()
+    assert row.shape == (3, 6, 8) and torch.equal(inputs.read(row), X[:1])
+    assert torch.equal(inputs.read([row, row]), X[[0, 0]]) and torch.equal(inputs.read(X[0]), inputs.read(row))
+    assert inputs.read(np.zeros((5, 30, 50), np.uint8)).shape[0] == 5  # pictures in grey
+
+
+@pytest.mark.parametrize("shape", [(3, 3, 3), (3, 20, 3), (3, 2, 9), (3, 9, 4)])
+def test_an_array_of_two_meanings_is_refused(shape):
+    with pytest.raises(ShapeError, match="one meaning"):
+        Pictures.of(X).read(np.zeros(shape, np.uint8))
+
+
+@pytest.mark.parametrize("turn", [1, 3, 6, 8])
+def test_a_picture_of_pillow_is_turned_as_its_file_is(tmp_path, turn):
+    exif = PIL.Image.Exif()
+    exif[0x0112] = turn
+    PIL.Image.fromarray(X[0].permute(1, 2, 0).numpy()).save(tmp_path / "a.png", exif=exif)
+    inputs = Pictures.of(X)
+    with PIL.Image.open(tmp_path / "a.png") as image:
+        assert torch.equal(inputs.read(image), inputs.read(tmp_path / "a.png"))

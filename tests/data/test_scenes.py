@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
+import sys
+import tracemalloc
+
 import numpy as np
 import pytest
 
@@ -125,3 +129,27 @@ def test_more_than_ten_classes_are_textures_of_shapes():
 def test_settings_out_of_range_are_said(wrong):
     with pytest.raises(UserError):
         scenes(**wrong)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"num": 260, "size": 20}, {"num": 6, "size": 32, "task": "points", "noise": 0.0}, {"num": 9, "num_classes": 40}],
+)
+def test_scenes_are_the_same_however_few_are_painted_together(options, monkeypatch):
+    whole = generate(**options)
+    monkeypatch.setattr(sys.modules["leadline.data.scenes"], "_PIXELS", 5000)
+    assert all((a == b).all() for a, b in zip(whole, generate(**options), strict=True))
+
+
+def test_scenes_are_what_they_were():
+    made = generate(num=260, size=20)
+    told = hashlib.sha256(b"".join(np.ascontiguousarray(part).tobytes() for part in made)).hexdigest()
+    assert told.startswith("21e872c4dc77a937")
+
+
+def test_large_scenes_need_little_room():
+    tracemalloc.start()
+    made = generate(num=24, size=512, num_shapes=2)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 8 * sum(part.nbytes for part in made)  # 13 times as much where all are painted together

@@ -21,7 +21,8 @@ from leadline.cli.screen import Screen
 from leadline.data.account import counted
 from leadline.data.data import Split
 from leadline.data.decode import Placement, Unreadable, coloured, decoded, hushed, mapped, upright
-from leadline.data.folder import mask_of, survey
+from leadline.data.folder import survey
+from leadline.data.pairs import pairs_of
 from leadline.data.pictures import Pictures
 from leadline.data.table import ENDINGS
 from leadline.data.target import Target
@@ -51,7 +52,7 @@ def files_of(what: str) -> tuple[Path, list[Path]]:
     path = Path(what).expanduser()
     if path.is_dir():
         known = survey(path)
-        masks = set(mask_of(known).values())  # beside pictures: what is known of them
+        masks = set(pairs_of(known.pictures).masks)  # beside pictures: what is known of them
         found = [known.root / name for name in known.pictures if name not in masks]
         return path.absolute(), found or Pictures.paths(path)
     if not path.is_file():

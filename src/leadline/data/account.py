@@ -2,7 +2,20 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
+
+#: what moves a terminal's cursor, turns the direction of text, or is no character at all
+_UNSEEN = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+
+
+def printable(text: str) -> str:
+    """Text as it may be shown, whatever a stranger named a file.
+
+    >>> print(printable("a cat" + chr(27) + "[2J.png"))
+    a cat\\x1b[2J.png
+    """
+    return _UNSEEN.sub(lambda found: found[0].encode("unicode_escape", "surrogatepass").decode("ascii"), text)
 
 
 def counted(number: int, one: str, many: str = "") -> str:
@@ -73,4 +86,4 @@ class Account:
             left_out = sum(": left out" in line for line in hidden)
             words = f", {left_out} of them left out" if left_out else ""
             lines.append(f"  and {len(hidden)} more{words}")
-        return "\n".join([*lines, *(f"  {note}" for note in self.notes)])
+        return "\n".join(map(printable, [*lines, *(f"  {note}" for note in self.notes)]))

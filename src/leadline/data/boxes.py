@@ -5,12 +5,16 @@
     VOC     (xmin, ymin, xmax, ymax) in pixels that count from 1, both ends within the box: left = xmin - 1
     ours    (code, x, y, width, height) of centre and size, in parts of the picture as it is placed              (1)
 
+Where several COCO files have boxes of one picture, equal ones are taken once; where one of the files is called
+instances, it decides.
+
 A box must have its corners in order, an area and a known class. It may stick out of its picture by one pixel or one
 part in a hundred, and is clipped then; one that sticks out further is left out and counted, with the picture's name.
 """
 
 from __future__ import annotations
 
+import codecs
 import json
 import math
 import re
@@ -23,13 +27,18 @@ import numpy as np
 
 from leadline.data.account import counted
 from leadline.data.decode import Header, Placement, default_workers, mapped
-from leadline.data.folder import SPLITS, Folder, Lost, coco_files, split_of, voc_files, yolo_files
+from leadline.data.folder import Folder, Lost, coco_files, shown, voc_files, yolo_files
+from leadline.data.layout import SPLITS, split_of
 from leadline.data.words import natural
+from leadline.data.yaml_names import yaml_names
 from leadline.errors import DataError
 
 NAMES = ("classes.txt", "obj.names", "names.txt", "labels.txt", "_darknet.labels")
 _LARGEST_XML = 2**24
 _MOST_CODES = 10_000
+_MOST_DIGITS = 9  # of a whole number that can be meant
+_SAME = 0.5  # of a pixel: ends of boxes that differ by less are the same
+_ENCODINGS = r"utf-8|ascii|iso8859-\d+|cp125\d|koi8-[ru]|gb.*|big5|shift_jis|euc_.*"
 _KEYS = ("image_id", "category_id")
 _THINNEST = 0.01  # of a pixel: less is no area
 _LEAST_LEFT = 0.25  # of a box's area that a crop must keep
@@ -92,36 +101,99 @@ def read_boxes(folder: Folder, files: str | None = None, classes: tuple[str, ...
     raise DataError(
         "boxes must be annotated as COCO (.json), YOLO (.txt) or Pascal VOC (.xml)",
         got=f"none of these in {files or folder.root}",
-        do="Name the file or folder: boxes=…",
+        do="Name the file or folder: boxes='annotations.json'",
     )
 
 
 def read_coco(folder: Folder, files: list[str]) -> Annotations:
     """Boxes of COCO files; a file or its folder may name the split of its pictures."""
-    contents = {name: _coco(folder.root / name) for name in files}
+    contents, empty = _contents(folder, files)
     kinds: dict[str, None] = {}
     for content in contents.values():
         for kind in sorted(_entries(content, "categories"), key=lambda kind: natural(str(kind["id"]))):
             kinds[str(kind.get("name", kind["id"]))] = None
-    found = Annotations(tuple(kinds), {})
+    found = Annotations(tuple(kinds), {}, notes=empty)
     code = {name: k for k, name in enumerate(kinds)}
-    for name, content in contents.items():
-        _read_coco_file(folder, name, content, code, found)
+    instances = [name for name in contents if PurePosixPath(name).name.lower().startswith("instances")]
+    for name in instances:
+        _merge(found, name, _read_coco_file(folder, name, contents[name], code, found), frozenset())
+    decided = frozenset(found.marked)
+    for name in contents:
+        if name not in instances:
+            _merge(found, name, _read_coco_file(folder, name, contents[name], code, found), decided)
     return found
 
 
-def _read_coco_file(folder: Folder, file: str, content: dict, code: dict[str, int], found: Annotations) -> None:
+def _merge(found: Annotations, file: str, marks: list[tuple[str, Marked]], decided: frozenset[str]) -> None:
+    """Enters boxes of a file beside those of others.
+
+    Args:
+        decided: pictures of which all boxes are there already.
+    """
+    torn = []
+    for place, marked in marks:
+        first = found.marked.get(place)
+        if first is None:
+            found.marked[place] = marked
+            continue
+        new = [row for row in marked.rows if not _among(row, first.rows)]
+        for _ in range(len(marked.rows) - len(new)):
+            found.lost.add("it is annotated twice, and was taken once", place)
+        for _ in new if place in decided else ():
+            found.lost.add(f"it is in {PurePosixPath(file).name} and not among the instances", place)
+        found.marked[place] = _joined(first, marked, [] if place in decided else new)
+        if {first.split, marked.split} > {found.marked[place].split}:
+            torn.append(place)
+    if torn:
+        found.notes.append(f"{counted(len(torn), 'picture')} annotated in two splits, held out: {shown(torn)}")
+
+
+def _contents(folder: Folder, files: list[str]) -> tuple[dict[str, dict[str, Any]], list[str]]:
+    """What is in the files, and a line on each that holds no boxes; an error where none does."""
+    contents, empty = {}, {}
+    for name in files:
+        try:
+            contents[name] = _coco(folder.root / name)
+        except _NoBoxes as error:
+            empty[name] = error
+    if not contents:
+        raise next(iter(empty.values()))
+    return contents, [f"{name} is passed over: {error.got}" for name, error in empty.items()]
+
+
+class _NoBoxes(DataError):
+    """A file that is sound, and holds no boxes."""
+
+
+def _among(row: np.ndarray, rows: np.ndarray) -> bool:
+    """Whether a box of the same class lies in the same place."""
+    return bool(((rows[:, 0] == row[0]) & (np.abs(rows[:, 1:] - row[1:]) < _SAME).all(1)).any())
+
+
+def _joined(first: Marked, other: Marked, more: list[np.ndarray]) -> Marked:
+    """The boxes of both; what is held out of training in one of them is held out."""
+    split = next((word for word in (first.split, other.split) if word not in ("", "train")), first.split or other.split)
+    return Marked(
+        np.concatenate([first.rows, *(row[None] for row in more)]), size=first.size or other.size, split=split
+    )
+
+
+def _read_coco_file(
+    folder: Folder, file: str, content: dict, code: dict[str, int], found: Annotations
+) -> list[tuple[str, Marked]]:
+    """Pictures with their boxes; one that is listed twice comes twice."""
     category = {kind["id"]: code[str(kind.get("name", kind["id"]))] for kind in _entries(content, "categories")}
     split = split_of(file) or next(
         (SPLITS[word] for word in re.split(r"[^a-z0-9]+", PurePosixPath(file).stem.lower()) if word in SPLITS), ""
     )
     here = str(PurePosixPath(file).parent)
     near = [here, *(f"{here}/{word}".removeprefix("./") for word in ("images", split) if word), split or "images"]
+    near += [f"images/{split}", f"{split}/images", "images"] if split else []
     path: dict[Any, str] = {}
     size: dict[Any, tuple[int, int] | None] = {}
     pictures = _entries(content, "images")
     for image in pictures:
-        place = folder.find(str(image.get("file_name")), *near)
+        place = folder.find(str(image.get("file_name")), *near, split=split)
         if place is None:
             found.absent.append(str(image.get("file_name")))
             continue
@@ -146,8 +218,9 @@ def _read_coco_file(folder: Folder, file: str, content: dict, code: dict[str, in
         else:
             left, top, width, height = box
             rows[key].append([category[kind], left, top, left + width, top + height])
-    for key, place in path.items():
-        found.marked[place] = Marked(_rows(rows[key]), size=size[key], split=split or split_of(place))
+    return [
+        (place, Marked(_rows(rows[key]), size=size[key], split=split or split_of(place))) for key, place in path.items()
+    ]
 
 
 def _entries(content: dict, name: str) -> list[dict]:
@@ -164,13 +237,13 @@ def _coco(path: Path) -> dict[str, Any]:
         raise DataError(f"{path.name} must hold annotations", got="an empty file", do="Export it again")
     for key in ("images", "annotations", "categories"):
         if not isinstance(content, dict) or not isinstance(content.get(key), list):
-            raise DataError(
+            raise _NoBoxes(
                 f"{path.name} must hold the lists images, annotations and categories",
                 got=f"no list {key}",
                 do="Export it as COCO",
             )
         if not content[key]:
-            raise DataError(
+            raise _NoBoxes(
                 f"{path.name} must hold annotations", got=f"an empty list {key}", do="Annotate some pictures"
             )
     return content
@@ -181,7 +254,7 @@ def _four(box: Any) -> list[float] | None:
         return None
     try:
         numbers = [float(value) for value in box]
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         return None
     return numbers if all(map(math.isfinite, numbers)) else None
 
@@ -218,8 +291,8 @@ def read_voc(folder: Folder, files: list[str]) -> Annotations:
                 found.lost.add("its class is not named", place)
             else:
                 rows.append([code[kind], ends[0] - 1, ends[1] - 1, ends[2], ends[3]])
-        sides = [root.findtext(f"size/{key}") or "" for key in ("width", "height")]
-        size = (int(sides[0]), int(sides[1])) if all(side.isdecimal() and int(side) for side in sides) else None
+        width, height = (_whole(root.findtext(f"size/{key}") or "") for key in ("width", "height"))
+        size = (width, height) if width and height else None
         found.marked[place] = Marked(_rows(rows), size=size, split=split_of(place) or split_of(name))
     found.names = names
     return found
@@ -237,21 +310,49 @@ def _beside(name: str) -> list[str]:
     return places
 
 
+def _whole(word: str) -> int:
+    """A whole number; 0 where it is none, and one that no picture or class has where it is too long to be meant.
+
+    >>> _whole("12"), _whole("a"), _whole("9" * 5000)
+    (12, 0, 1000000000)
+    """
+    if not word.isdecimal():
+        return 0
+    return int(word) if len(word) <= _MOST_DIGITS else 10**_MOST_DIGITS
+
+
 def _voc(path: Path) -> ElementTree.Element | str:
     """The root of a file, or why it is not read. A file that defines entities could grow without end, and is not."""
     try:
         if path.stat().st_size > _LARGEST_XML:
             return "it is larger than 16 MiB"
-        text = path.read_bytes()
+        text = _text(path.read_bytes())
     except OSError as error:
         return error.strerror or str(error)
-    if b"<!DOCTYPE" in text or b"<!ENTITY" in text:
+    except (LookupError, ValueError) as error:
+        return f"it is no XML ({error})"
+    if "<!DOCTYPE" in text or "<!ENTITY" in text:
         return "it defines entities"
     try:
         root = ElementTree.fromstring(text)
     except (ElementTree.ParseError, ValueError) as error:
         return f"it is no XML ({error})" if text.strip() else "it is empty"
     return root if root.tag == "annotation" else f"its root is {root.tag}, not annotation"
+
+
+def _text(content: bytes) -> str:
+    """The characters of an XML file, as its first bytes say; what was looked at is then what is parsed.
+
+    >>> _text("<a/>".encode("utf-16")), _text(b'<?xml version="1.0" encoding="latin-1"?>\\xe9')[-1]
+    ('<a/>', 'é')
+    """
+    if content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        return content.decode("utf-16")
+    named = re.match(rb"""<\?xml[^>]*?encoding\s*=\s*["']([\w.-]+)["']""", content)
+    name = "utf-8" if named is None else codecs.lookup(named[1].decode("ascii")).name
+    if not re.fullmatch(_ENCODINGS, name):
+        raise ValueError(f"its encoding is {name}")
+    return content.decode("utf-8-sig" if name == "utf-8" else name)
 
 
 def read_yolo(folder: Folder, texts: dict[str, str], classes: tuple[str, ...] = ()) -> Annotations:
@@ -265,13 +366,14 @@ def read_yolo(folder: Folder, texts: dict[str, str], classes: tuple[str, ...] = 
         for line in lines:
             words = line.split()
             numbers = _four(words[1:5])
-            if len(words) != 5 or numbers is None or not words[0].isdecimal() or int(words[0]) >= _MOST_CODES:
+            code = _whole(words[0])
+            if len(words) != 5 or numbers is None or not words[0].isdecimal() or code >= _MOST_CODES:
                 found.lost.add("its line is not a code and four numbers", name)
-            elif names and int(words[0]) >= len(names):
+            elif names and code >= len(names):
                 found.lost.add(f"its code is not below {len(names)}, the number of classes", name)
             else:
                 x, y, width, height = numbers
-                rows.append([int(words[0]), x - width / 2, y - height / 2, x + width / 2, y + height / 2])
+                rows.append([code, x - width / 2, y - height / 2, x + width / 2, y + height / 2])
         found.marked[name] = Marked(_rows(rows), relative=True, split=split_of(name))
     empty = [name for name in pictures if name not in texts]
     if empty:
@@ -295,24 +397,9 @@ def _yolo_names(folder: Folder) -> tuple[str, ...]:
         if PurePosixPath(name).name.lower() in NAMES or name.lower().endswith(".names"):
             return tuple(line.strip() for line in _lines(folder.root / name))
     for name in folder.ending(".yaml", ".yml"):
-        if names := _yaml_names("\n".join(_lines(folder.root / name))):
+        if names := yaml_names("\n".join(_lines(folder.root / name))):
             return names
     return ()
-
-
-def _yaml_names(text: str) -> tuple[str, ...]:
-    """The list under `names`, in any of the three ways in which it is written.
-
-    >>> _yaml_names("nc: 2\\nnames: ['cat', dog]"), _yaml_names("names:\\n  0: cat\\n  1: dog\\npath: x")
-    (('cat', 'dog'), ('cat', 'dog'))
-    """
-    inline = re.search(r"^names:\s*\[(.*?)\]", text, re.M | re.S)
-    if inline:
-        words = inline[1].split(",")
-    else:
-        block = re.search(r"^names:[ \t]*(?:#.*)?\n((?:[ \t]*(?:- |\d+:).*\n?)+)", text, re.M)
-        words = re.findall(r"^[ \t]*(?:- |\d+:)(.*)$", block[1], re.M) if block else []
-    return tuple(word.split(" #")[0].strip().strip("'\"") for word in words if word.strip())
 
 
 def checked(marked: Marked, wide: tuple[int, int], name: str, lost: Lost) -> tuple[np.ndarray, int]:

@@ -30,6 +30,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
+from leadline.data.account import printable
 from leadline.errors import DataError
 from leadline.names import lookup
 
@@ -49,7 +50,8 @@ PICTURES = (
 MOST_PIXELS = 2 * 89_478_485  # above which Pillow itself takes a file for an attack
 _ORIENTATION = 0x0112
 _SEE_THROUGH = ("RGBA", "LA", "PA", "RGBa", "La")
-_DEEP = ("I", "I;16", "I;16B", "I;16L", "I;16N")
+DEEP = ("I", "I;16", "I;16B", "I;16L", "I;16N")
+_FRAMED = ("GIF", "TIFF", "WEBP", "PNG", "AVIF")
 
 
 class Unreadable(Exception):
@@ -64,10 +66,11 @@ class Header:
     height: int
     mode: str
     turned: bool = False
+    several: bool = False  # frames or pages, of which the first is read
 
     @property
     def grey(self) -> bool:
-        return self.mode in ("1", "L", "LA", "La", *_DEEP)
+        return self.mode in ("1", "L", "LA", "La", *DEEP)
 
 
 @dataclass(frozen=True)
@@ -140,17 +143,22 @@ def place(image: Image, size: tuple[int, int], fit: str, *, codes: bool = False)
 
 
 def coloured(image: Image, channels: int) -> Image:
-    """The picture in grey (1 channel) or in red, green and blue (3); what shows through is white."""
+    """The picture in grey (1 channel) or in red, green and blue (3); what shows through is white.
+
+    Of deep pixels the upper 8 bits are kept, of 16, of 12 where no value needs more, or of 8.
+    """
     import PIL.Image
 
     mode = "L" if channels == 1 else "RGB"
     if image.mode == mode:
         return image
-    if image.mode in _DEEP:
+    if image.mode in DEEP:
         values = np.asarray(image)
-        if values.size and (int(values.min()) < 0 or int(values.max()) > 65535):
+        low, high = (int(values.min()), int(values.max())) if values.size else (0, 0)
+        if low < 0 or high > 65535:
             raise Unreadable("has values beyond 16 bits")
-        image = PIL.Image.fromarray((values.astype(np.int64) >> 8).astype(np.uint8))
+        shift = 0 if high < 2**8 else 4 if high < 2**12 else 8
+        image = PIL.Image.fromarray((values.astype(np.int64) >> shift).astype(np.uint8))
     elif image.mode == "F":
         raise Unreadable("has floating-point pixels")
     elif image.mode in _SEE_THROUGH or "transparency" in image.info:
@@ -196,7 +204,8 @@ def header(path: str | Path) -> Header:
         if width < 1 or height < 1:
             raise Unreadable("has no pixels")
         mode = "RGBA" if "transparency" in image.info else image.mode
-        return Header(width, height, mode, turn > 1)
+        several = image.format in _FRAMED and bool(getattr(image, "is_animated", False))
+        return Header(width, height, mode, turn > 1, several)
 
 
 def decoded(path: str | Path, size: tuple[int, int], channels: int, fit: str) -> np.ndarray:
@@ -216,7 +225,12 @@ def upright(path: str | Path) -> Image:
     """The picture of a file at its own size, turned as the camera was held."""
     with opened(path) as image:
         image.load()
-        return _turned(image, _turn(image)).copy()
+        return turned(image).copy()
+
+
+def turned(image: Image) -> Image:
+    """The picture, turned as the camera was held."""
+    return _turned(image, _turn(image))
 
 
 def array_of(image: Image, size: tuple[int, int], channels: int, fit: str) -> np.ndarray:
@@ -272,7 +286,9 @@ def decode_all(
             x[k] = decoded(paths[k], size, channels, fit)
         except Unreadable as error:
             raise DataError(
-                "every file must be a picture", got=f"{paths[k]}, which {error}", do="Leave it out, or mend it"
+                "every file must be a picture",
+                got=f"{printable(str(paths[k]))}, which {error}",
+                do="Leave it out, or mend it",
             ) from None
 
     with hushed():

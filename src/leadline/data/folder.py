@@ -2,7 +2,8 @@
 
 classes    one folder a class;  or train, val and test with such folders in each
 labels     a .csv or .tsv that names files and says what each shows
-pixels     images/ beside masks/ (or labels/, annotations/), the same name for picture and mask
+pixels     images/ beside masks/ (or labels/, annotations/, trimaps/ in these), or train/ beside train_labels/, with
+           the same name for picture and mask
 boxes      COCO: a .json with images, annotations and categories;  YOLO: labels/ with a .txt a picture;
            Pascal VOC: an .xml a picture
 pictures   none of these: something to predict from, nothing to learn from
@@ -11,27 +12,22 @@ pictures   none of these: something to predict from, nothing to learn from
 from __future__ import annotations
 
 import os
+import time
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import Path, PurePosixPath
 
-from leadline.data.account import Refusal, counted
+from leadline.data.account import Refusal, counted, printable
 from leadline.data.decode import PICTURES
+from leadline.data.layout import BESIDE, SPLITS, split_of
+from leadline.data.pairs import by_stem, pairs_of
 from leadline.data.table import DELIMITED
 from leadline.errors import DataError
 
-#: folders that name a split, in lower case
-SPLITS = {
-    **dict.fromkeys(("train", "training", "trn", "train2017", "train2014"), "train"),
-    **dict.fromkeys(("val", "valid", "validation", "dev", "val2017", "val2014"), "val"),
-    **dict.fromkeys(("test", "testing", "tst", "test2017"), "test"),
-}
-#: folders that hold pictures beside one that holds what is known of them
-BESIDE = ("images", "image", "imgs", "img", "jpegimages", "pictures", "photos")
-MASKS = ("masks", "mask", "labels", "annotations", "segmentation", "segmentations", "segmentationclass", "trimaps")
 _SHOWN = 5
+_FRESH = 5.0  # seconds for which a folder is known by sight, if no file of it came or went
 _LOOK = 16 * 2**20  # bytes of a .json in which its keys are looked for
 
 
@@ -41,6 +37,7 @@ class Folder:
 
     Args:
         stamps: size and time of each file, which tell whether anything changed.
+        places: time of each folder, which tells whether a file came or went.
     """
 
     root: Path
@@ -48,6 +45,7 @@ class Folder:
     others: tuple[str, ...]
     hidden: int = 0
     stamps: dict[str, tuple[int, int]] = field(default_factory=dict, repr=False)
+    places: dict[str, int] = field(default_factory=dict, repr=False)
 
     def ending(self, *endings: str) -> list[str]:
         """The other files with one of these endings."""
@@ -56,10 +54,7 @@ class Folder:
     @cached_property
     def by_stem(self) -> dict[str, list[str]]:
         """Pictures by their path without its ending."""
-        found = defaultdict(list)
-        for name in self.pictures:
-            found[str(PurePosixPath(name).with_suffix(""))].append(name)
-        return dict(found)
+        return by_stem(self.pictures)
 
     @cached_property
     def by_name(self) -> dict[str, list[str]]:
@@ -75,8 +70,9 @@ class Folder:
     def known(self) -> frozenset[str]:
         return frozenset(self.pictures)
 
-    def find(self, name: str, *near: str) -> str | None:
-        """The picture that an annotation means by `name`: below `near`, below the root, or the only one so called."""
+    def find(self, name: str, *near: str, split: str = "") -> str | None:
+        """The picture that an annotation means by `name`: below `near`, below the root, or the only one so called, in
+        its split where there are more."""
         name = str(PurePosixPath(name.replace("\\", "/")))
         for place in (*near, ""):
             path = str(PurePosixPath(place) / name)
@@ -86,7 +82,10 @@ class Folder:
                 return found[0]
         found = self.by_name.get(PurePosixPath(name).name, [])
         close = [path for path in found if any(place and path.startswith(f"{place}/") for place in near)]
-        return (close or found)[0] if len(close or found) == 1 else None
+        found = close or found
+        if len(found) > 1 and split:
+            found = [path for path in found if split_of(path) == split]
+        return found[0] if len(found) == 1 else None
 
 
 class Lost:
@@ -118,11 +117,12 @@ def shown(names: Sequence[str]) -> str:
     >>> shown(["a.png", "b.png"])
     'a.png, b.png'
     """
-    return ", ".join(names[:_SHOWN]) + (", …" if len(names) > _SHOWN else "")
+    return printable(", ".join(names[:_SHOWN])) + (", …" if len(names) > _SHOWN else "")
 
 
 def survey(root: str | Path) -> Folder:
-    """The files in a folder and in those below it. Links are followed, but none into a folder that was seen already.
+    """The files in a folder and in those below it. Links are followed, the first by name first and after all that is
+    there itself, but none into a folder that was seen already.
 
     Args:
         root: the folder.
@@ -134,22 +134,67 @@ def survey(root: str | Path) -> Folder:
     pictures: list[str] = []
     others: list[str] = []
     stamps, hidden = {}, 0
-    waiting, seen = [("", str(root))], {os.path.realpath(root)}
-    while waiting:
-        below, place = waiting.pop()
+    places: dict[str, int] = {}
+    for below, place in _walk(root):
+        places[place] = _time(place)
         for entry in _entries(place):
             name = f"{below}{entry.name}"
-            if entry.name.startswith((".", "__MACOSX", "Thumbs.db", "desktop.ini")):
+            if _is_hidden(entry):
                 hidden += 1
-            elif entry.is_dir():
-                real = os.path.realpath(entry.path)
-                if real not in seen:
-                    seen.add(real)
-                    waiting.append((f"{name}/", entry.path))
-            else:
+            elif not entry.is_dir():
                 (pictures if name.lower().endswith(PICTURES) else others).append(name)
                 stamps[name] = _stamp(entry)
-    return Folder(root, tuple(sorted(pictures)), tuple(sorted(others)), hidden, stamps)
+    return Folder(root, tuple(sorted(pictures)), tuple(sorted(others)), hidden, stamps, places)
+
+
+def recent(root: str | Path) -> Folder:
+    """The same, of a moment ago where no file came or went since; that one changed may go unseen."""
+    place = os.path.abspath(os.path.expanduser(root))
+    when, folder = _RECENT.get(place, (0.0, None))
+    now = time.monotonic()
+    if folder is None or now - when > _FRESH or any(_time(path) != at for path, at in folder.places.items()):
+        _RECENT.clear()
+        folder = survey(place)
+        _RECENT[place] = (now, folder)
+    return folder
+
+
+_RECENT: dict[str, tuple[float, Folder]] = {}
+
+
+def _walk(root: Path) -> Iterator[tuple[str, str]]:
+    """Folders as they are named below the root and as they are opened: those that are there, then links by name."""
+    seen = {os.path.realpath(root)}
+    waiting = [("", str(root))]
+    links: list[tuple[str, str]] = []
+    while waiting or links:
+        if not waiting:
+            below, place = links.pop(links.index(min(links)))
+            if os.path.realpath(place) in seen:
+                continue
+            seen.add(os.path.realpath(place))
+            waiting.append((below, place))
+        below, place = waiting.pop()
+        yield below, place
+        for entry in _entries(place):
+            if _is_hidden(entry) or not entry.is_dir():
+                continue
+            if entry.is_symlink():
+                links.append((f"{below}{entry.name}/", entry.path))
+            elif (real := os.path.realpath(entry.path)) not in seen:
+                seen.add(real)
+                waiting.append((f"{below}{entry.name}/", entry.path))
+
+
+def _is_hidden(entry: os.DirEntry[str]) -> bool:
+    return entry.name.startswith((".", "__MACOSX", "Thumbs.db", "desktop.ini"))
+
+
+def _time(place: str) -> int:
+    try:
+        return os.stat(place).st_mtime_ns
+    except OSError:
+        return -1
 
 
 def _entries(place: str) -> list[os.DirEntry[str]]:
@@ -187,7 +232,7 @@ def find_task(path: str | Path | Folder) -> str:
     ...     find_task(folder)
     'classes'
     """
-    folder = path if isinstance(path, Folder) else survey(path)
+    folder = path if isinstance(path, Folder) else recent(path)
     if not folder.pictures:
         return "none"
     if coco_files(folder) or voc_files(folder) or yolo_files(folder):
@@ -199,15 +244,6 @@ def find_task(path: str | Path | Folder) -> str:
     if folder.ending(*DELIMITED):
         return "labels"
     return "classes" if class_of(folder) else "pictures"
-
-
-def split_of(name: str) -> str:
-    """The split that a path names by one of its folders, "" for none; the outermost counts.
-
-    >>> split_of("images/train2017/1.jpg"), split_of("cats/1.jpg"), split_of("Test/cat/1.jpg")
-    ('train', '', 'test')
-    """
-    return next((SPLITS[part] for part in name.lower().split("/")[:-1] if part in SPLITS), "")
 
 
 def class_of(folder: Folder) -> dict[str, tuple[str, str]]:
@@ -236,55 +272,17 @@ def _common(paths: Iterable[list[str]]) -> int:
 
 
 def mask_of(folder: Folder, masks: str | None = None) -> dict[str, str]:
-    """The mask of each picture that has one.
-
-    Args:
-        masks: the folder in which they lie, relative to the root; None finds it.
-    """
-    if masks is not None:
-        inside = f"{masks.strip('/')}/" if masks.strip("/.") else ""
-        stems: dict[str, str] = {}
-        for name in folder.pictures:
-            if inside and name.startswith(inside):
-                stems[PurePosixPath(name[len(inside) :]).stem] = name
-        found = {
-            name: mask
-            for name in folder.pictures
-            if not name.startswith(inside) and (mask := _by_stem(stems, PurePosixPath(name).stem)) is not None
-        }
-        return found
-    folders = {str(PurePosixPath(name).parent) for name in folder.pictures}
-    found = {}
-    for name in folder.pictures:
-        parts = name.split("/")
-        for i, part in enumerate(parts[:-1]):
-            if part.lower() in BESIDE:
-                head, tail = parts[:i], PurePosixPath(*parts[i + 1 :]).with_suffix("")
-                for other in _named("/".join(head), folders):
-                    stems = {str(tail): path for path in folder.by_stem.get(f"{other}/{tail}", [])}
-                    stems |= {f"{tail}_mask": path for path in folder.by_stem.get(f"{other}/{tail}_mask", [])}
-                    if (mask := _by_stem(stems, str(tail))) is not None:
-                        found[name] = mask
-    return found
-
-
-def _by_stem(stems: dict[str, str], stem: str) -> str | None:
-    return stems.get(stem, stems.get(f"{stem}_mask"))
-
-
-def _named(head: str, folders: Iterable[str]) -> list[str]:
-    """Folders right below `head` that are called as masks are."""
-    start = f"{head}/" if head else ""
-    names = {path[len(start) :].split("/")[0] for path in folders if path.startswith(start)}
-    return sorted(f"{start}{name}" for name in names if name.lower() in MASKS)
+    """The mask of each picture that has one; `masks` as of `pairs_of`."""
+    return pairs_of(folder.pictures, masks).mask
 
 
 def coco_files(folder: Folder) -> list[str]:
-    """The .json files that look like COCO's."""
-    return [name for name in folder.ending(".json") if _holds_keys(folder.root / name)]
+    """The .json files that look like COCO's, with boxes: captions and lists of pictures have no categories."""
+    return [name for name in folder.ending(".json") if _holds_keys(folder.root / name, folder.stamps.get(name))]
 
 
-def _holds_keys(path: Path) -> bool:
+@lru_cache(maxsize=1024)
+def _holds_keys(path: Path, stamp: tuple[int, int] | None) -> bool:
     try:
         with open(path, "rb") as file:
             text = file.read(_LOOK)
@@ -293,7 +291,7 @@ def _holds_keys(path: Path) -> bool:
                 text += file.read()
     except OSError:
         return False
-    return b'"images"' in text and (b'"annotations"' in text or b'"categories"' in text)
+    return b'"images"' in text and b'"categories"' in text
 
 
 def voc_files(folder: Folder) -> list[str]:

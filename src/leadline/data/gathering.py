@@ -25,7 +25,7 @@ import torch
 from leadline.data.account import Account, counted
 from leadline.data.boxes import checked, placed, stacked
 from leadline.data.data import Data, Split
-from leadline.data.decode import Header, Unreadable, decoded, header, hushed, mapped
+from leadline.data.decode import DEEP, Header, Unreadable, decoded, header, hushed, mapped
 from leadline.data.folder import Folder, Lost
 from leadline.data.labelled import Labelled
 from leadline.data.masks import Masks
@@ -110,7 +110,7 @@ class Gathering:
 
     def _headers(self) -> list[Header]:
         """Sizes and modes of the pictures; those that cannot be opened are left out."""
-        known, kept, heads, modes = self.known, [], [], Counter[str]()
+        known, kept, heads = self.known, [], []
         for row, head in enumerate(mapped(self._header, known.files, self.workers)):
             if isinstance(head, str):
                 known.lost.add(head, known.files[row])
@@ -122,10 +122,8 @@ class Gathering:
                 continue
             kept.append(row)
             heads.append(head)
-            modes[head.mode] += 1
         self._check_left(kept)
         self.known = known.keep(kept)
-        self.modes = modes
         return heads
 
     def _header(self, name: str) -> Header | str:
@@ -142,15 +140,7 @@ class Gathering:
     def _settle(self, heads: list[Header]) -> tuple[tuple[int, int], int]:
         """The size and the colours of all, where they are not given."""
         notes = self.known.notes
-        turned = sum(head.turned for head in heads)
-        if turned:
-            notes.append(f"{counted(turned, 'picture')} turned upright, as EXIF says")
         channels = self.channels or (1 if all(head.grey for head in heads) else 3)
-        converted = {mode: n for mode, n in self.modes.items() if mode != ("L" if channels == 1 else "RGB")}
-        for mode, count in sorted(converted.items()):
-            notes.append(
-                f"{counted(count, 'picture')} of mode {mode} converted to {'grey' if channels == 1 else 'RGB'}"
-            )
         sizes = Counter((head.height, head.width) for head in heads)
         if self.size is not None:
             size = self.size
@@ -196,6 +186,7 @@ class Gathering:
                 prints.append(done)
                 kept.append(row)
         self._check_left(kept)
+        known.notes += _told_of_files([heads[row] for row in kept], channels)
         outcome = self._outcome(y, reader, heads, size)
         self.known = known.keep(kept)
         return x, outcome, np.array(kept), prints
@@ -264,18 +255,20 @@ class Gathering:
         return [np.flatnonzero(part == k) for k in range(3)]
 
     def _told_split(self, leader: np.ndarray, y: np.ndarray, val: float, test: float, seed: int) -> list[np.ndarray]:
-        """Splits as folders name them. One that is missing is drawn from train, which loses copies of the others."""
+        """Splits as folders name them. One that is missing is drawn from train, which loses copies of the others, as
+        test loses those of val."""
         known = self.known
         part = np.array([_PARTS.index(word) if word else 0 for word in known.parts])
-        held = set(leader[part > 0].tolist())
-        copies = np.array([p == 0 and lead in held for p, lead in zip(part, leader.tolist())])
+        held, seen = set(leader[part > 0].tolist()), set(leader[part == 1].tolist())
+        copies = np.array([lead in (held, (), seen)[p] for p, lead in zip(part, leader.tolist())])
         for row in np.flatnonzero(copies):
-            known.lost.add("is in train and, the same, in val or test", known.files[row])
+            both = "train and, the same, in val or test" if part[row] == 0 else "test and, the same, in val"
+            known.lost.add(f"is in {both}", known.files[row])
         train = np.flatnonzero((part == 0) & ~copies)
         if not len(train):
             raise DataError("train must have a picture", got="none that is not in val or test too", do="Add some")
         absent = {k: share for k, share in ((1, val), (2, test)) if not (part == k).any() and share > 0}
-        parts = [train, np.flatnonzero(part == 1), np.flatnonzero(part == 2)]
+        parts = [train, np.flatnonzero(part == 1), np.flatnonzero((part == 2) & ~copies)]
         if absent:
             firsts = {lead: k for k, lead in reversed(list(enumerate(leader[train].tolist())))}
             within = np.array([firsts[lead] for lead in leader[train].tolist()])
@@ -303,6 +296,20 @@ class Gathering:
 def name_of(root: Path) -> str:
     """What data of a folder are called."""
     return root.name or "images"
+
+
+def _told_of_files(heads: list[Header], channels: int) -> list[str]:
+    """What was done to the pictures beside bringing them to size."""
+    notes, wanted = [], "grey" if channels == 1 else "RGB"
+    if turned := sum(head.turned for head in heads):
+        notes.append(f"{counted(turned, 'picture')} turned upright, as EXIF says")
+    if several := sum(head.several for head in heads):
+        notes.append(f"{counted(several, 'picture')} of several frames or pages, of which the first is read")
+    for mode, count in sorted(Counter(head.mode for head in heads).items()):
+        if mode != ("L" if channels == 1 else "RGB"):
+            bits = ", by the upper 8 of 16 bits, or of 12 where none needs more" if mode in DEEP else ""
+            notes.append(f"{counted(count, 'picture')} of mode {mode} converted to {wanted}{bits}")
+    return notes
 
 
 def _rounded(rows: float, columns: float) -> tuple[int, int]:

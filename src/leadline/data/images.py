@@ -21,10 +21,12 @@ from leadline.data.arguments import checked
 from leadline.data.boxes import read_boxes
 from leadline.data.data import Data
 from leadline.data.decode import FITS
-from leadline.data.folder import Folder, find_task, mask_of, no_pictures, shown, split_of, survey
+from leadline.data.folder import Folder, find_task, no_pictures, shown, survey
 from leadline.data.gathering import Gathering, name_of
 from leadline.data.labelled import Labelled, of_folders, of_table
+from leadline.data.layout import split_of
 from leadline.data.npz import of_npz
+from leadline.data.pairs import pairs_of
 from leadline.data.picture_cache import Unusable, key_of, stored
 from leadline.data.splits import split_indices
 from leadline.data.table import DELIMITED
@@ -61,8 +63,9 @@ def images(
 
     Args:
         path: a folder, or an .npz with arrays x (or images) and y (or labels). In a folder: one folder a class; or
-            images/ beside masks/; or boxes in a COCO .json, YOLO .txt or Pascal VOC .xml; or a .csv or .tsv that
-            names files and says what each shows. Folders train, val and test are these splits.
+            images/ beside masks/, or train/ beside train_labels/; or boxes in a COCO .json, YOLO .txt or Pascal VOC
+            .xml; or a .csv or .tsv that names files and says what each shows. Folders train, val and test are these
+            splits.
         task: "classes" (by folder), "labels" (a table), "pixels" or "boxes", where a folder holds more than one.
         labels: the table that says what each file shows, where it is not in the folder or not the only one.
         masks: the folder of masks, within that of the pictures, where it is not found.
@@ -175,18 +178,19 @@ def _known(
     classes: tuple[str, ...],
 ) -> Labelled:
     """The pictures with what is known of them, found where the options or else the folder say."""
+    told = task is not None
     if task is not None:
         task = lookup(task, {word: word for word in TASKS}, "task")
     else:
         task = find_task(folder) if target is None else "labels"
     if task == "boxes":
-        taken = set(mask_of(folder).values())
+        taken = pairs_of(folder.pictures).masks
         return _of_boxes(replace(folder, pictures=tuple(p for p in folder.pictures if p not in taken)), boxes, classes)
     if task == "pixels":
         return _of_masks(folder, masks)
     if task == "labels":
         return of_table(folder, labels or _table_file(folder), target)
-    return of_folders(folder)
+    return of_folders(folder, told)
 
 
 def _within(root: Path, name: str | None, what: str) -> str | None:
@@ -219,7 +223,7 @@ def _table_file(folder: Folder) -> Path:
         raise DataError(
             "one table must say what the pictures show",
             got=f"{len(files)}: {shown(files)}" if files else "none",
-            do="Name it: labels=…",
+            do="Name it: labels='labels.csv'",
         )
     return folder.root / files[0]
 
@@ -247,16 +251,20 @@ def _of_boxes(folder: Folder, files: str | None, classes: tuple[str, ...]) -> La
 
 
 def _of_masks(folder: Folder, masks: str | None) -> Labelled:
-    found = mask_of(folder, masks)
+    pairs = pairs_of(folder.pictures, masks)
+    found = pairs.mask
     if not found:
         raise DataError(
             "a mask must have the name of its picture",
             got=f"no such pair in {folder.root}",
             do="Put pictures in images/ and masks in masks/, with the same names",
         )
-    files, taken = list(found), set(found.values())
+    files = list(found)
     known = Labelled(files, [split_of(name) for name in files], list(found.values()), Target("pixels", "mask"))
     for name in folder.pictures:
-        if name not in found and name not in taken:
-            known.lost.add("has no mask", name)
+        if name not in found and name not in pairs.masks:
+            known.lost.add("has no mask of its own", name)
+    alone = sorted(pairs.masks - set(found.values()))
+    if alone:
+        known.notes.append(f"{counted(len(alone), 'mask')} of no picture: {shown(alone)}")
     return known

@@ -11,7 +11,8 @@ import numpy as np
 
 from leadline.data.cells import Table, Text
 from leadline.data.columns import named
-from leadline.data.folder import SPLITS, Folder, Lost, class_of, shown
+from leadline.data.folder import Folder, Lost, class_of, shown
+from leadline.data.layout import BESIDE, MASKS, MASKS_OF, SPLITS, split_of
 from leadline.data.outcome import read_outcome
 from leadline.data.raw import words_of
 from leadline.data.table import DELIMITED, read_rows
@@ -48,15 +49,28 @@ class Labelled:
         return Labelled(files, parts, y, self.target, self.lost, self.notes)
 
 
-def of_folders(folder: Folder) -> Labelled:
-    """The class of a picture is the folder in which it lies."""
+def of_folders(folder: Folder, sure: bool = False) -> Labelled:
+    """The class of a picture is the folder in which it lies.
+
+    Args:
+        sure: whatever the folders are called.
+    """
     found = class_of(folder)
     names = sorted({name for name, _ in found.values()}, key=natural)
+    if not sure and (masks := _called_as_masks(names)):
+        raise DataError(
+            "a mask must have the name of its picture",
+            got=f"folders {shown(names)}, and no file of {masks} that is called as a picture",
+            do="Give masks the names of their pictures; or pass task='classes', if the folders are classes",
+        )
     if len(names) < 2:
+        marks = folder.ending(".json", ".xml", ".txt")
+        beside = f"; {shown(marks)} beside it with no boxes that can be read" if marks else ""
         raise DataError(
             "pictures must show at least two classes, one folder each",
-            got=f"one folder, {names[0]}" if names else f"{len(folder.pictures)} pictures and no folders",
-            do="Put the pictures of each class in a folder, or name a table of labels: labels=…",
+            got=(f"one folder, {shown(names)}" if names else f"{len(folder.pictures)} pictures and no folders")
+            + beside,
+            do="Put the pictures of each class in a folder, or name a table of labels: labels='labels.csv'",
         )
     code = {name: k for k, name in enumerate(names)}
     files = list(found)
@@ -106,6 +120,15 @@ def of_table(folder: Folder, file: Path, target: str | None = None) -> Labelled:
     return Labelled(list(rows), _parts(table, list(rows.values()), list(rows)), y.numpy(), settled, lost, notes)
 
 
+def _called_as_masks(names: list[str]) -> str:
+    """A folder that is called as one of masks, beside one that is called as one of pictures; "" for none."""
+    words = {name.lower(): name for name in names}
+    if any(word in BESIDE for word in words):
+        return next((name for word, name in words.items() if word in MASKS), "")
+    near = (word + more for word in words if word in SPLITS for more in MASKS_OF)
+    return next((words[word] for word in near if word in words), "")
+
+
 def _file_column(folder: Folder, table: Table) -> tuple[str, list[str | None]]:
     """The column in which most cells name a picture, and the pictures."""
     best: tuple[int, str, list[str | None]] = (0, "", [])
@@ -151,11 +174,12 @@ def _label_column(table: Table, files: str, target: str | None) -> str:
 
 
 def _parts(table: Table, rows: list[int], files: list[str]) -> list[str]:
-    """Splits that a column or, in want of one, the folders name."""
+    """Splits that a column or, for want of one, the folders name."""
     for name, cells in table.columns.items():
         if name.lower() in _SPLIT_COLUMNS and isinstance(cells, Text):
             words, codes = words_of(cells)
             splits = [SPLITS.get((word or "").lower(), "") for word in words]
             if "train" in splits:
                 return [splits[codes[row]] for row in rows]
-    return [""] * len(files)
+    parts = [split_of(file) for file in files]
+    return parts if "train" in parts and {"val", "test"} & set(parts) else [""] * len(files)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import zipfile
 from pathlib import Path
 
@@ -28,6 +29,7 @@ _X, _Y = (
 _TEST = (("x_test", "test_images"), ("y_test", "test_labels"))
 _VAL = (("x_val", "val_images"), ("y_val", "val_labels"))
 _LARGEST = 64 * 2**30
+_MOST_PACKED = 1100  # bytes out of each, which zip's own way of packing cannot exceed
 
 
 def of_npz(
@@ -162,14 +164,33 @@ def _arrays(path: Path) -> dict[str, np.ndarray]:
     try:
         with zipfile.ZipFile(path) as archive:
             whole = sum(entry.file_size for entry in archive.infolist())
-        if whole > _LARGEST:
-            raise DataError(f"{path.name} must unpack to at most 64 GiB", got=f"{whole >> 30} GiB", do="Split it")
+            if whole > _LARGEST:
+                raise DataError(f"{path.name} must unpack to at most 64 GiB", got=f"{whole >> 30} GiB", do="Split it")
+            for entry in archive.infolist():
+                _check_claim(archive, entry)
         with np.load(path) as file:
             return {name: file[name] for name in file.files}
-    except (zipfile.BadZipFile, ValueError, OSError, EOFError, KeyError) as error:
-        if isinstance(error, DataError):
-            raise
+    except DataError:
+        raise
+    except (zipfile.BadZipFile, ValueError, OSError, EOFError, KeyError, MemoryError, RuntimeError) as error:
         raise DataError(f"{path.name} must be an .npz of arrays", got=str(error), do="Write it with np.savez") from None
+
+
+def _check_claim(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> None:
+    """Refuses a file of the archive whose header claims more than is there, before room is taken for it."""
+    if entry.file_size > _MOST_PACKED * entry.compress_size + 1024:
+        raise ValueError(f"{entry.filename} claims {entry.file_size} bytes, out of {entry.compress_size}")
+    if not entry.filename.endswith(".npy"):
+        return
+    with archive.open(entry) as file:
+        version = np.lib.format.read_magic(file)
+        read = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}.get(version)
+        if read is None:
+            raise ValueError(f"{entry.filename} is of version {version[0]}, not of plain numbers")
+        shape, _, dtype = read(file)
+        claimed = math.prod(shape) * dtype.itemsize
+        if claimed > entry.file_size:
+            raise ValueError(f"{entry.filename} claims {claimed} bytes, and has {entry.file_size}")
 
 
 def _pair(path: Path, arrays: dict[str, np.ndarray], names: tuple[tuple[str, ...], tuple[str, ...]]) -> tuple:

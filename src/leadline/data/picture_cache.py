@@ -2,11 +2,14 @@
 
 An entry is a folder: x.npy, y.npy and rows.npy, in the order train, val, test, and entry.json with everything else of
 the `Data`. It is written under a temporary name and renamed when it is whole. Its name is a hash of what it was made
-from: the names, sizes and times of all files, and the options. Splits are views of the mapped file, copied on write.
+from: the folder, the names, sizes and times of all files, and the options. Splits are views of the mapped file, copied
+on write.
 
     $LEADLINE_CACHE, or else leadline in $XDG_CACHE_HOME, or else ~/.cache/leadline
 
-An entry that is damaged is made again; a disk that is full means a note in the account, and pictures in memory.
+An entry that is damaged is made again; a disk that is full means a note in the account, and pictures in memory. All of
+a file is checked against its checksum unless it has the size and the time that it had when it was last found whole, as
+seen.json tells: a disk that loses bytes without a trace in these is not found out.
 """
 
 from __future__ import annotations
@@ -18,6 +21,7 @@ import shutil
 import tempfile
 import zlib
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -33,8 +37,8 @@ from leadline.data.target import Target
 
 LARGE = 64 * 2**20  # bytes from which pictures are mapped rather than held
 SLOW = 2.0  # seconds of decoding from which they are kept
-_FORMAT = 1
-_BLOCK, _BLOCKS = 2**16, 64
+_FORMAT = 2
+_BLOCK = 2**24
 _AT_ONCE = 1024
 
 
@@ -54,9 +58,15 @@ def key_of(folder: Folder, options: Mapping[str, Any]) -> str:
     """A hash of what the pictures are made from.
 
     >>> key_of(Folder(Path("a"), ("x.png",), ()), {}) == key_of(Folder(Path("b"), ("x.png",), ()), {})
-    True
+    False
     """
-    told = [_FORMAT, sorted(folder.stamps.items()), folder.pictures, sorted(options.items())]
+    told = [
+        _FORMAT,
+        os.path.realpath(folder.root),
+        sorted(folder.stamps.items()),
+        folder.pictures,
+        sorted(options.items()),
+    ]
     return hashlib.sha256(json.dumps(told, default=str).encode()).hexdigest()[:32]
 
 
@@ -65,12 +75,12 @@ def stored(key: str) -> Data:
     place = cache_root() / "pictures" / key
     try:
         entry = json.loads((place / "entry.json").read_text("utf-8"))
-        if entry["format"] != _FORMAT:
+        if entry["format"] != _FORMAT or entry.pop("check") != _check(entry):
             raise Unusable
-        arrays = {}
+        arrays, seen = {}, _seen(place)
         for name, (shape, dtype, size, check) in entry["arrays"].items():
             path = place / f"{name}.npy"
-            if path.stat().st_size != size or checksum(path) != check:
+            if path.stat().st_size != size or (seen.get(name) != _stamp(path) and checksum(path) != check):
                 raise Unusable
             array = np.load(path, mmap_mode="c") if shape[0] else np.empty(shape, dtype)
             if list(array.shape) != shape or str(array.dtype) != dtype:
@@ -80,6 +90,7 @@ def stored(key: str) -> Data:
             Refusal(**{**refusal, "rows": tuple(refusal["rows"])}) for refusal in entry["account"]["refused"]
         )
         words = {name: tuple(entry["account"][name]) for name in ("columns", "notes")}
+        _remember(place, seen, list(arrays))
         return Data(
             *_splits(arrays["x"], arrays["y"], arrays["rows"], entry["sizes"]),
             Target.from_config(entry["target"]),
@@ -87,7 +98,7 @@ def stored(key: str) -> Data:
             name=entry["name"],
             account=Account(**{**entry["account"], **words, "refused": refused}),
         )
-    except (OSError, ValueError, KeyError, TypeError, EOFError) as error:
+    except Exception as error:  # whatever is wrong with an entry, it is made again
         raise Unusable from error
 
 
@@ -121,7 +132,9 @@ def keep(key: str, x: np.ndarray, y: np.ndarray, parts: list[np.ndarray], data: 
             "name": data.name,
             "account": asdict(data.account),
         }
-        (work / "entry.json").write_text(json.dumps(entry), "utf-8")
+        entry = json.loads(json.dumps(entry))
+        (work / "entry.json").write_text(json.dumps({**entry, "check": _check(entry)}), "utf-8")
+        _remember(work, {}, list(arrays))
         shutil.rmtree(root / key, ignore_errors=True)  # damaged
         try:
             os.rename(work, root / key)
@@ -150,13 +163,38 @@ def room_for(shape: tuple[int, ...]) -> np.ndarray:
 
 
 def checksum(path: Path) -> int:
-    """Of the first and the last block of a file and of some between: a look, not a proof."""
-    size, check = path.stat().st_size, 0
+    """Of all bytes of a file."""
+    check = 0
     with open(path, "rb") as file:
-        for start in sorted({int(at) for at in np.linspace(0, max(0, size - _BLOCK), _BLOCKS)}):
-            file.seek(start)
-            check = zlib.crc32(file.read(_BLOCK), check)
+        while block := file.read(_BLOCK):
+            check = zlib.crc32(block, check)
     return check
+
+
+def _check(entry: dict[str, Any]) -> int:
+    return zlib.crc32(json.dumps(entry, sort_keys=True).encode())
+
+
+def _stamp(path: Path) -> list[int]:
+    status = path.stat()
+    return [status.st_size, status.st_mtime_ns]
+
+
+def _seen(place: Path) -> dict[str, Any]:
+    """Size and time of each file when it was last found whole."""
+    try:
+        seen = json.loads((place / "seen.json").read_text("utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return seen if isinstance(seen, dict) else {}
+
+
+def _remember(place: Path, seen: dict[str, Any], names: list[str]) -> None:
+    """Enters files that were found whole; a cache that cannot be written is checked again the next time."""
+    now = {name: _stamp(place / f"{name}.npy") for name in names}
+    if now != seen:
+        with suppress(OSError):
+            (place / "seen.json").write_text(json.dumps(now), "utf-8")
 
 
 def _write(path: Path, array: np.ndarray, order: np.ndarray) -> None:

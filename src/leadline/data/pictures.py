@@ -24,7 +24,7 @@ import torch
 from torch import Tensor
 
 from leadline.data.account import counted
-from leadline.data.decode import FITS, array_of, decode_all
+from leadline.data.decode import FITS, array_of, decode_all, turned
 from leadline.data.folder import no_pictures, survey
 from leadline.data.inputs import Inputs
 from leadline.errors import DataError, ShapeError, UserError
@@ -114,8 +114,9 @@ class Pictures(Inputs):
         """Raw rows out of what a user holds.
 
         Args:
-            rows: a file, a folder, or a list of files; a picture of Pillow's; an array (Y, X) or (Y, X, C) of whole
-                numbers from 0 to 255; a list of those; or a tensor (N, C, Y, X), which may hold fractions of them.
+            rows: a file, a folder, or a list of files; a picture of Pillow's; an array (Y, X), (Y, X, C) or
+                (3, Y, X) of whole numbers from 0 to 255; a list of those; or a tensor (N, C, Y, X), which may hold
+                fractions of them.
 
         >>> inputs = Pictures((0.5,), (0.25,), (2, 2), 1)
         >>> inputs.read(np.zeros((5, 4), np.uint8)).shape, inputs.read([np.zeros((2, 2)), np.ones((9, 9))]).shape
@@ -130,7 +131,7 @@ class Pictures(Inputs):
         if isinstance(rows, np.ndarray):
             return torch.cat([self._of_array(row) for row in _pictures_of(rows)])
         if _is_image(rows):
-            return torch.from_numpy(array_of(rows, self.size, self.channels, self.fit).copy())[None]
+            return torch.from_numpy(array_of(turned(rows), self.size, self.channels, self.fit).copy())[None]
         if isinstance(rows, (list, tuple)) and rows:
             if all(isinstance(row, (str, os.PathLike)) for row in rows):
                 return torch.from_numpy(decode_all(list(rows), self.size, self.channels, self.fit))
@@ -184,13 +185,21 @@ def _filled(values: Sequence[float], like: Tensor, dtype: torch.dtype) -> Tensor
 
 
 def _pictures_of(x: np.ndarray) -> Sequence[np.ndarray]:
-    """The pictures in an array: (Y, X), (Y, X, C), (N, Y, X), (N, Y, X, C) or (N, C, Y, X)."""
+    """The pictures in an array: (Y, X), (Y, X, C), (3, Y, X), (N, Y, X), (N, Y, X, C) or (N, C, Y, X)."""
     if x.dtype.kind not in "uifb" or x.ndim not in (2, 3, 4) or 0 in x.shape:
         raise DataError(
             "an array of pictures must hold numbers, in two to four axes",
             got=f"{x.dtype} of shape {x.shape}",
             do="Pass (Y, X), (Y, X, C) or (N, Y, X, C)",
         )
+    if x.ndim == 3 and x.shape[0] == 3:
+        if min(x.shape[1:]) <= 4:
+            raise ShapeError(
+                "an array must have one meaning: three channels first, three pictures, or three rows",
+                got=f"shape {x.shape}",
+                do="Pass an array (N, Y, X, C), or a tensor (N, C, Y, X)",
+            )
+        return [x.transpose(1, 2, 0)]
     if x.ndim == 2 or (x.ndim == 3 and x.shape[2] in (1, 3, 4)):
         return [x]
     if x.ndim == 4 and x.shape[3] not in (1, 3, 4):

@@ -4,7 +4,7 @@ A scene is a ground and K shapes, painted from the back to the front. With p = R
 place of a pixel as shape k sees it, and d_k(p) how far p lies outside it (below 0 inside):
 
     covered_k  = clip(1/2 - radius · d_k(p), 0, 1)                                               (1)
-    x          <- (1 - covered_k) x + covered_k · (colour_k + contrast_k · texture_k(p))         (2)
+    x          <- (1 - covered_k) x + covered_k · (colour_k - contrast_k · texture_k(p))         (2)
     mask       <- class_k where d_k(p) < 0                                                       (3)
     seen_k     = pixels that are still k's in the end / pixels of k within the picture           (4)
 
@@ -21,7 +21,7 @@ Notation   x -> (N, 3, Y, X) uint8;  θ, radius, centre, colour, contrast -> col
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import reduce
 from inspect import signature
@@ -46,7 +46,8 @@ TEXTURES = ("striped", "checked", "dotted", "noisy")
 #: of the dart, in its own frame: tip, right wing, tail, left wing, and the centre
 POINTS = {"tip": (1.0, 0.0), "right": (-0.65, 0.7), "tail": (-0.3, 0.0), "left": (-0.65, -0.7), "centre": (0.1, 0.0)}
 LEAST_SEEN = 0.25
-_AT_ONCE = 250  # scenes that are painted together
+_AT_ONCE = 250  # scenes for which all grain is drawn before all noise
+_PIXELS = 2**20  # of scenes that are painted together
 _DART = len(SHAPES)
 _SIDES = (0.13, 0.26)  # least and largest radius, in sides of the picture
 
@@ -175,15 +176,36 @@ def generate(
     rng = np.random.default_rng(seed)
     things = _drawn(rng, num, task, num_classes, 1 if task == "classes" else num_shapes)
     ground = _grounds(rng, num)
-    made = [
-        _painted(things.take(rows), tuple(part[rows] for part in ground), size, noise, rng)
-        for rows in (slice(first, first + _AT_ONCE) for first in range(0, num, _AT_ONCE))
-    ]
-    x, owner = (np.concatenate(parts) for parts in zip(*((x, owner) for x, owner, _ in made)))
-    area = np.concatenate([area for *_, area in made])
-    code = np.concatenate([np.zeros((num, 1), np.int64), things.code + 1], 1)
-    mask = np.take_along_axis(code, owner.reshape(num, -1), 1).reshape(owner.shape).astype(np.uint8)  # eq. 3
+    x, owner = np.empty((num, 3, size, size), np.uint8), np.empty((num, size, size), np.uint8)
+    area = np.empty((num, things.there.shape[1]), np.int64)
+    for first in range(0, num, _AT_ONCE):
+        for rows, grain, drawn in _randomness(rng, range(first, min(first + _AT_ONCE, num)), size, bool(noise)):
+            some = tuple(part[rows] for part in ground)
+            x[rows], owner[rows], area[rows] = _painted(things.take(rows), some, size, noise, grain, drawn)
+    code = np.concatenate([np.zeros((num, 1), np.uint8), (things.code + 1).astype(np.uint8)], 1)
+    mask = np.take_along_axis(code, owner.reshape(num, -1), 1).reshape(owner.shape)  # eq. 3
     return Scenes(x, mask, _boxes(owner, area, things), _points(owner, things), things.code[:, 0].copy())
+
+
+def _randomness(
+    rng: np.random.Generator, rows: range, size: int, noise: bool
+) -> Iterator[tuple[slice, np.ndarray, np.ndarray | None]]:
+    """Grain and noise of scenes, few at a time; as if all grain of `rows` were drawn first, and then all noise.
+
+    Noise begins where grain ends. That place is found by drawing the grain once more, ahead of it.
+    """
+    few = max(1, _PIXELS // size**2)
+    parts = [slice(first, min(first + few, rows.stop)) for first in range(rows.start, rows.stop, few)]
+    ahead = rng
+    if len(parts) > 1:
+        rng = np.random.Generator(np.random.PCG64())
+        rng.bit_generator.state = ahead.bit_generator.state
+        for part in parts:
+            ahead.standard_normal((part.stop - part.start, size, size), dtype=np.float32)
+    for part in parts:
+        n = part.stop - part.start
+        grain = rng.standard_normal((n, size, size), dtype=np.float32)
+        yield part, grain, ahead.standard_normal((n, 3, size, size), dtype=np.float32) if noise else None
 
 
 def _drawn(rng: np.random.Generator, num: int, task: str, num_classes: int, most: int) -> _Things:
@@ -235,7 +257,12 @@ def _grounds(rng: np.random.Generator, num: int) -> tuple[np.ndarray, ...]:
 
 
 def _painted(
-    things: _Things, ground: tuple[np.ndarray, ...], size: int, noise: float, rng: np.random.Generator
+    things: _Things,
+    ground: tuple[np.ndarray, ...],
+    size: int,
+    noise: float,
+    grain: np.ndarray,
+    drawn: np.ndarray | None,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Pictures (n, 3, Y, X), whose pixel each is (0 the ground, k + 1 thing k), and each thing's area (n, K)."""
     n, K = things.there.shape
@@ -247,7 +274,6 @@ def _painted(
     x = colour[:, :, None, None] + shade[:, None]  # (n, 3, Y, X)
     owner = np.zeros((n, size, size), np.uint8)
     area = np.zeros((n, K), np.int64)
-    grain = rng.standard_normal((n, size, size), dtype=np.float32)
     for k in range(K):
         for kind in np.unique(things.shape[:, k]):
             rows = np.flatnonzero((things.shape[:, k] == kind) & things.there[:, k])
@@ -267,8 +293,8 @@ def _painted(
             inside = d < 0
             owner[rows] = np.where(inside, np.uint8(k + 1), owner[rows])
             area[rows, k] = inside.sum((1, 2))
-    if noise:
-        x += np.float32(noise) * rng.standard_normal(x.shape, dtype=np.float32)
+    if drawn is not None:
+        x += np.float32(noise) * drawn
     return np.rint(np.clip(x, 0, 1) * 255).astype(np.uint8), owner, area
 
 

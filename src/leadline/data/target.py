@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from leadline.config import plain
+from leadline.data.account import counted, printable
 from leadline.errors import DataError
 from leadline.names import suggest
 from leadline.settings import given
@@ -21,7 +22,11 @@ KINDS = (
 )
 DISCRETE = ("binary", "classes", "ordered")
 SEVERAL = "several"  # columns that are not all real numbers
-_PLACES = {"pixels": "{} classes a pixel", "boxes": "boxes of {} classes", "points": "{} points"}
+_PLACES = {
+    "pixels": ("{} a pixel", "class", "classes"),
+    "boxes": ("boxes of {}", "class", "classes"),
+    "points": ("{}", "point", "points"),
+}
 
 
 @dataclass(frozen=True)
@@ -135,13 +140,14 @@ class Target:
         if self.kind == "classes":
             return f"{self.name}: {len(self.classes)} classes"
         if self.kind == "binary":
-            return f"{self.name}: {' or '.join(self.classes)}" if self.classes else f"{self.name}: binary"
+            return printable(f"{self.name}: {' or '.join(self.classes)}") if self.classes else f"{self.name}: binary"
         if self.kind == "ordered":
-            return f"{self.name}: {' < '.join(self.classes)}"
+            return printable(f"{self.name}: {' < '.join(self.classes)}")
         if self.kind == "ranking":
             return f"{self.name}: ranking of {self.dim} items"
         if self.kind in _PLACES:
-            return f"{self.name}: {_PLACES[self.kind].format(len(self.classes))}"
+            told, one, many = _PLACES[self.kind]
+            return f"{self.name}: {told.format(counted(len(self.classes), one, many))}"
         if self.columns:
             return "; ".join(map(str, self.columns))
         return f"{self.name}: {self.kind}" + (f" ({self.dim} values)" if self.dim > 1 else "")
