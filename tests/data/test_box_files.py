@@ -11,7 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from leadline.data import images
-from leadline.data.boxes import Marked, checked, placed, stacked
+from leadline.data.annotations import Marked
+from leadline.data.boxes import checked, placed, stacked
 from leadline.data.decode import FITS, Header
 from leadline.data.folder import Lost
 from leadline.data.yaml_names import yaml_names

@@ -42,7 +42,7 @@ def run(line: Line, screen: Screen) -> int:
     if path is None:
         name, evaluation = split.lower(), trained.evaluate(split)
     elif isinstance(trained.inputs, ll.data.Pictures):
-        from leadline.cli.pictures import labelled
+        from leadline.cli.labelled import labelled
 
         rows = labelled(trained, path)
         name, evaluation = path, trained.measure(rows.x, rows.y)
