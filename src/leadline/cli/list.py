@@ -25,6 +25,9 @@ EXAMPLES = (
 MORE = "KIND is models, data, likelihoods, rules, optimizers, schedules or runs; without it all are listed."
 
 
+OWN = "… and your own: a .csv, .tsv or .parquet file, a folder of pictures, an .npz, or MNIST's IDX files."
+
+
 def flags(argv: Sequence[str]) -> list[Flag]:
     return [Flag("folder", help="the folder that holds the runs", default="runs")]
 
@@ -45,6 +48,8 @@ def run(line: Line, screen: Screen) -> int:
             screen.table(["", ""], entries.items(), title)
         else:
             screen.say(f"{kind}: none in {folder}" if kind == "runs" else f"{kind}: none")
+        if kind == "data":
+            screen.say(OWN)
     screen.answer(found)
     return 0
 
