@@ -84,6 +84,8 @@ def _digest(split: Split) -> Tensor:
 def _hash(x: Tensor) -> Tensor:
     if x.is_floating_point():
         x = (x + 0.0).view({2: torch.int16, 4: torch.int32, 8: torch.int64}[x.element_size()])
+    elif x.element_size() == 1 and x.shape[1] % 8 == 0 and x.is_contiguous():
+        x = x.view(torch.int64)  # of pictures: eight bytes at once
     generator = torch.Generator().manual_seed(x.shape[1])
     factor = torch.randint(-(2**62), 2**62, (x.shape[1],), generator=generator).to(x.device) | 1
     return (x.long() * factor).sum(1)
