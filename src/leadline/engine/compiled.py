@@ -189,13 +189,14 @@ class Compiled(Rule):
         return self._made
 
     def steps(self, batches: Sequence[Batch], index: int) -> Tensor:
-        if self._failed or (self.device.type == "cpu" and len(batches) < self.steps_per_call):
+        whole = len(batches) == self.steps_per_call and len(batches[0]) == self.rule.settings.batch
+        if self._failed or (self.device.type == "cpu" and not whole):
             return super().steps(batches, index)
         columns = _stack(batches)
         size = tuple(columns["y"].shape[:2])
         if size not in self._calls:
             try:
-                self._calls[size] = self._prepare(columns)
+                self._calls[size] = self._prepare(columns, compiling=whole and self.inductor)
             except Exception as error:  # whatever a model does that cannot be traced
                 warnings.warn(f"steps are not compiled: {_first_line(error)}", stacklevel=2)
                 self._failed = True
@@ -220,9 +221,12 @@ class Compiled(Rule):
         self.rule.load_state(state)
         self._calls, self._made = {}, None  # the optimizer's tensors are new ones
 
-    def _prepare(self, columns: dict[str, Tensor]) -> Callable[..., Tensor]:
-        """A function (columns, scalars) that makes the steps, and returns their losses."""
-        compiling = self.device.type == "cpu" or (self.inductor and len(columns["y"]) == self.steps_per_call)
+    def _prepare(self, columns: dict[str, Tensor], compiling: bool) -> Callable[..., Tensor]:
+        """A function (columns, scalars) that makes the steps, and returns their losses.
+
+        Args:
+            compiling: what is left over an epoch is not worth it: it is recorded only.
+        """
         step = Step(self.rule, self._inline, list(columns), together=not compiling)
         held, count = step.held, len(columns["y"])
         inputs = (*columns.values(), self._scalars([0.0] * count).to(self.device))
@@ -230,7 +234,7 @@ class Compiled(Rule):
             together = through_inductor(lambda *flat: several(step, len(held), flat), (*held, *inputs))
             return lambda *inputs: together(*held, *inputs)
         one: Callable[..., Tensor] = step
-        if compiling:  # what is left over an epoch is not worth it
+        if compiling:
             one = through_inductor(substituted(step), (*held, *(column[0] for column in inputs)))
         return Recorded(lambda *flat: several(one, len(held), flat), held, inputs)
 
