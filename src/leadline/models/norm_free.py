@@ -33,7 +33,7 @@ from leadline.config import Configured
 from leadline.layers.dropout import Dropout
 from leadline.layers.residual_units import projection
 from leadline.models.sizes import check_sizes
-from leadline.models.stages import check_stages
+from leadline.models.stages import check_stages, planned
 from leadline.names import lookup
 from leadline.settings import real
 
@@ -68,14 +68,10 @@ class NormFree(nn.Module, Configured):
         self.channels, self.dim_output, self.stages, self.width = channels, dim_output, tuple(stages), width
         self.scaling, self.p_drop = lookup(scaling, SCALINGS, "scaling"), real("p_drop", p_drop, 0, 1, usual=0.2)
         self.read = nn.Conv2d(channels, width, 3, padding=1)
-        self.blocks, C = nn.ModuleList(), width
-        for stage, num_blocks in enumerate(stages):
-            for place in range(num_blocks):
-                stride = 2 if stage and not place else 1
-                self.blocks.append(_Block(C, C * stride, stride, self.scaling, sum(stages)))
-                C *= stride
+        sizes = planned(stages, width)
+        self.blocks = nn.ModuleList(_Block(*size, self.scaling, len(sizes)) for size in sizes)
         self.drop = Dropout(self.p_drop, site=1)
-        self.head = nn.Linear(C, dim_output)
+        self.head = nn.Linear(sizes[-1][1], dim_output)
         _keep_variance(self.read)
         if self.scaling == "fixup":
             nn.init.zeros_(self.head.weight)

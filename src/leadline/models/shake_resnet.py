@@ -27,7 +27,7 @@ from leadline.layers.residual_units import projection
 from leadline.layers.shake import ShakeDrop, ShakeShake
 from leadline.layers.stochastic_depth import linear_decay
 from leadline.models.sizes import check_sizes
-from leadline.models.stages import check_stages
+from leadline.models.stages import check_stages, planned
 from leadline.names import lookup
 
 SHAKES = {"shake": "shake", "drop": "drop"}
@@ -64,14 +64,11 @@ class ShakeResNet(nn.Module, Configured):
         self.channels, self.dim_output, self.stages, self.width = channels, dim_output, tuple(stages), width
         self.shake, self.p_last, self.norm = lookup(shake, SHAKES, "shake"), p_last, norm
         self.read = nn.Conv2d(channels, width, 3, padding=1)
-        self.units, C = nn.ModuleList(), width
-        p_keep = linear_decay(sum(stages), p_last)
-        for stage, num_units in enumerate(stages):
-            for place in range(num_units):
-                stride, k = 2 if stage and not place else 1, len(self.units)
-                self.units.append(_Unit(C, C * stride, stride, self.shake, p_keep[k], norm, site=k + 1))
-                C *= stride
-        self.head = nn.Linear(C, dim_output)
+        sizes, p_keep = planned(stages, width), linear_decay(sum(stages), p_last)
+        self.units = nn.ModuleList(
+            _Unit(*size, self.shake, p, norm, site=k) for k, (size, p) in enumerate(zip(sizes, p_keep, strict=True), 1)
+        )
+        self.head = nn.Linear(sizes[-1][1], dim_output)
 
     @classmethod
     def tiny(cls) -> ShakeResNet:

@@ -25,7 +25,7 @@ from leadline.config import Configured
 from leadline.layers.residual_units import PlainUnit, before
 from leadline.layers.stochastic_depth import drop_branches
 from leadline.models.sizes import check_sizes
-from leadline.models.stages import check_stages
+from leadline.models.stages import check_stages, planned
 
 
 class StochasticDepth(nn.Module, Configured):
@@ -57,12 +57,8 @@ class StochasticDepth(nn.Module, Configured):
         self.channels, self.dim_output, self.stages, self.width = channels, dim_output, tuple(stages), width
         self.p_last, self.norm = p_last, norm
         self.read = nn.Conv2d(channels, width, 3, padding=1)
-        self.units, C = nn.ModuleList(), width
-        for stage, num_units in enumerate(stages):
-            for place in range(num_units):
-                stride = 2 if stage and not place else 1
-                self.units.append(PlainUnit(C, C * stride, stride, norm=norm))
-                C *= stride
+        sizes = planned(stages, width)
+        self.units, C = nn.ModuleList(PlainUnit(*size, norm=norm) for size in sizes), sizes[-1][1]
         drop_branches(list(self.units), p_last)
         self.end = nn.Sequential(*before(C, norm))
         self.head = nn.Linear(C, dim_output)
