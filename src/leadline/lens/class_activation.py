@@ -26,8 +26,8 @@ from torch.nn import functional as F
 from leadline.errors import ShapeError, UserError
 from leadline.lens.at_rest import at_rest
 from leadline.lens.place import aimed, module_of, picked, scored, seen, tapped
-from leadline.lens.style import blank, colour_bar, styled
-from leadline.lens.tiles import largest, over, show
+from leadline.lens.style import styled
+from leadline.lens.tiles import explained, over
 from leadline.lens.view import View
 from leadline.names import lookup
 from leadline.settings import whole
@@ -36,7 +36,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 KINDS = {"grad": "Grad-CAM", "weights": "CAM"}
-_SHOWN = 6
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,17 +62,8 @@ class ClassActivation(View):
 
     @styled
     def plot(self) -> Figure:
-        count = min(len(self.x), _SHOWN)
-        figure = blank(1.5 * count + 1.1, 3.5)
-        axes = figure.subplots(2, count, squeeze=False)
-        maps = np.maximum(self.maps[:count], 0)
-        for k in range(count):
-            show(axes[0, k], self.x[k], f"output {self.target[k]}: {self.score[k]:.3g}")
-            mesh = over(axes[1, k], self.x[k], maps[k], largest(maps))
-        colour_bar(list(axes[1]), mesh, "activation")
         title = f"{KINDS[self.kind]} at {self.name}, {' × '.join(map(str, self.sums.shape[1:]))} positions"
-        figure.suptitle(title, x=0.01, ha="left", fontsize=9.5, fontweight="bold")
-        return figure
+        return explained(self, np.maximum(self.maps, 0), over, "activation", title)
 
 
 def class_activation(

@@ -22,15 +22,13 @@ from torch import Tensor, nn
 from leadline.errors import ShapeError
 from leadline.lens.at_rest import at_rest
 from leadline.lens.place import aimed, scored, seen
-from leadline.lens.style import blank, colour_bar, styled
-from leadline.lens.tiles import largest, paint, show
+from leadline.lens.style import styled
+from leadline.lens.tiles import explained, paint
 from leadline.lens.view import View
 from leadline.settings import real, whole
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-
-_SHOWN = 6
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,18 +54,9 @@ class Occlusion(View):
 
     @styled
     def plot(self) -> Figure:
-        count = min(len(self.x), _SHOWN)
-        figure = blank(1.5 * count + 1.1, 3.5)
-        axes = figure.subplots(2, count, squeeze=False)
-        maps = self.maps[:count]
-        for k in range(count):
-            show(axes[0, k], self.x[k], f"output {self.target[k]}: {self.score[k]:.3g}")
-            mesh = paint(axes[1, k], maps[k], largest(maps))
         what = "probability" if self.probability else "output"
-        colour_bar(list(axes[1]), mesh, "fall")
         title = f"Fall of the {what} when a patch of {self.patch} is hidden"
-        figure.suptitle(title, x=0.01, ha="left", fontsize=9.5, fontweight="bold")
-        return figure
+        return explained(self, self.maps, lambda ax, x, values, top: paint(ax, values, top), "fall", title)
 
 
 def occlusion(

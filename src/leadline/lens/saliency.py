@@ -24,8 +24,8 @@ from torch import Tensor, nn
 
 from leadline.lens.at_rest import at_rest
 from leadline.lens.place import aimed, scored, seen
-from leadline.lens.style import blank, colour_bar, styled
-from leadline.lens.tiles import largest, paint, show
+from leadline.lens.style import styled
+from leadline.lens.tiles import explained, paint
 from leadline.lens.view import View
 from leadline.names import lookup
 from leadline.settings import real, whole
@@ -39,7 +39,6 @@ KINDS = {
     "smooth": ("∂f/∂x", "mean over noise, largest channel"),
     "integrated": ("share of f", "sum of channels"),
 }
-_SHOWN = 6
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,19 +70,10 @@ class Saliency(View):
 
     @styled
     def plot(self) -> Figure:
-        count = min(len(self.x), _SHOWN)
-        figure = blank(1.5 * count + 1.1, 3.5)
-        axes = figure.subplots(2, count, squeeze=False)
-        maps = self.maps[:count]
-        for k in range(count):
-            show(axes[0, k], self.x[k], f"output {self.target[k]}: {self.score[k]:.3g}")
-            mesh = paint(axes[1, k], maps[k], largest(maps))
         unit, of = KINDS[self.kind]
-        colour_bar(list(axes[1]), mesh, unit)
         of = f", {of}" if (self.values.ndim > 2 and self.values.shape[1] > 1) or self.kind == "smooth" else ""
         title = f"Saliency, {self.kind.replace('_', ' ')}: {unit}{of}"
-        figure.suptitle(title, x=0.01, ha="left", fontsize=9.5, fontweight="bold")
-        return figure
+        return explained(self, self.maps, lambda ax, x, values, top: paint(ax, values, top), unit, title)
 
 
 def saliency(

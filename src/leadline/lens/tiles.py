@@ -7,14 +7,18 @@ picture is signed (white at 0) or runs from 0 up.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from leadline.lens.style import HUES, INK, LINE, SEQUENTIAL, SIGNED, SOFT
+from leadline.lens.style import HUES, INK, LINE, SEQUENTIAL, SIGNED, SOFT, blank, colour_bar
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+_SHOWN = 6  # rows that `explained` draws
 
 
 def visible(x: np.ndarray, low: float | None = None, high: float | None = None) -> np.ndarray:
@@ -82,6 +86,26 @@ def over(ax: Axes, x: np.ndarray, values: np.ndarray, top: float, title: str = "
         values, cmap="inferno", vmin=0, vmax=top, alpha=0.85 * np.sqrt(share), interpolation="nearest",
         extent=(-0.5, x.shape[-1] - 0.5, x.shape[-2] - 0.5, -0.5),
     )  # fmt: skip
+
+
+def explained(view: Any, maps: np.ndarray, draw: Callable[..., Any], unit: str, title: str) -> Figure:
+    """Rows with the output that is asked about, and below each a map of where it comes from.
+
+    Args:
+        view: with the rows `x`, and `target` and `score` of each.
+        maps: of each row, drawn by draw(axes, row, map, largest size of any).
+        unit: of the maps.
+    """
+    count = min(len(view.x), _SHOWN)
+    figure = blank(1.5 * count + 1.1, 3.5)
+    axes = figure.subplots(2, count, squeeze=False)
+    maps = maps[:count]
+    for k in range(count):
+        show(axes[0, k], view.x[k], f"output {view.target[k]}: {view.score[k]:.3g}")
+        mesh = draw(axes[1, k], view.x[k], maps[k], largest(maps))
+    colour_bar(list(axes[1]), mesh, unit)
+    figure.suptitle(title, x=0.01, ha="left", fontsize=9.5, fontweight="bold")
+    return figure
 
 
 def largest(values: np.ndarray) -> float:
