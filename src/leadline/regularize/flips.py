@@ -17,10 +17,32 @@ from leadline.regularize import geometry
 from leadline.regularize.augmentation import Moving
 from leadline.regularize.strength import hold
 
-_SITE, _SITE_VERTICAL = 0x1101, 0x1102
+
+class _Mirror(Moving):
+    """Args:
+    p: of eq. 1 and 2, 0 <= p <= 1.
+    """
+
+    p: float
+    _p: Tensor
+    site: int
+    axis: int  # 0 for columns, 1 for rows
+
+    def __init__(self, p: float = 0.5):
+        super().__init__()
+        hold(self, "p", p, 0, most=1)
+
+    def ahead(self, batch: Batch, size: tuple[int, int]) -> Tensor:
+        [u] = self.drawn(batch, 1, self.site)
+        sign, same = torch.where(u < self._p.to(u.dtype), -1.0, 1.0), 0 * u + 1
+        across, down = (same, sign) if self.axis else (sign, same)
+        return geometry.affine(across, 0 * u, 0 * u, down, 0 * u, 0 * u)
+
+    def moved(self, x: Tensor, ahead: Tensor) -> Tensor:
+        return torch.where(ahead[:, self.axis, self.axis].view(-1, 1, 1, 1) < 0, x.flip(3 - self.axis), x)
 
 
-class Flip(Moving):
+class Flip(_Mirror):
     """Args:
         p: of eq. 1, 0 <= p <= 1.
 
@@ -31,23 +53,10 @@ class Flip(Moving):
 
     name = "flip"
     series = True
-    p: float
-    _p: Tensor
-
-    def __init__(self, p: float = 0.5):
-        super().__init__()
-        hold(self, "p", p, 0, most=1)
-
-    def ahead(self, batch: Batch, size: tuple[int, int]) -> Tensor:
-        [u] = self.drawn(batch, 1, _SITE)
-        sign = torch.where(u < self._p.to(u.dtype), -1.0, 1.0)
-        return geometry.affine(sign, 0 * u, 0 * u, 0 * u + 1, 0 * u, 0 * u)
-
-    def moved(self, x: Tensor, ahead: Tensor) -> Tensor:
-        return torch.where(ahead[:, 0, 0].view(-1, 1, 1, 1) < 0, x.flip(3), x)
+    site, axis = 0x1101, 0
 
 
-class FlipVertical(Moving):
+class FlipVertical(_Mirror):
     """Args:
         p: of eq. 2, 0 <= p <= 1.
 
@@ -57,17 +66,4 @@ class FlipVertical(Moving):
     """
 
     name = "flip_vertical"
-    p: float
-    _p: Tensor
-
-    def __init__(self, p: float = 0.5):
-        super().__init__()
-        hold(self, "p", p, 0, most=1)
-
-    def ahead(self, batch: Batch, size: tuple[int, int]) -> Tensor:
-        [u] = self.drawn(batch, 1, _SITE_VERTICAL)
-        sign = torch.where(u < self._p.to(u.dtype), -1.0, 1.0)
-        return geometry.affine(0 * u + 1, 0 * u, 0 * u, sign, 0 * u, 0 * u)
-
-    def moved(self, x: Tensor, ahead: Tensor) -> Tensor:
-        return torch.where(ahead[:, 1, 1].view(-1, 1, 1, 1) < 0, x.flip(2), x)
+    site, axis = 0x1102, 1
