@@ -23,7 +23,7 @@ import torch
 from torch import Tensor, nn
 
 from leadline.data.data import Batch, Stacked
-from leadline.engine.step import Recorded, Step, several, through_inductor
+from leadline.engine.step import Recorded, Step, recording, several, through_inductor
 from leadline.layers.substitutes import substituted
 from leadline.likelihoods.likelihood import Likelihood
 from leadline.optim.gradient import Gradient
@@ -112,9 +112,8 @@ def replay_seconds(work: Callable[[], object]) -> float:
         for _ in range(2):
             work()
     torch.cuda.current_stream().wait_stream(side)
-    graph = torch.cuda.CUDAGraph()
     try:
-        with torch.cuda.graph(graph):
+        with recording() as graph:
             work()
     except RuntimeError:  # what waits for the device cannot be recorded
         return 0.0

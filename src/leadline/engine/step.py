@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import gc
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -123,6 +124,24 @@ def through_inductor(function: Callable[..., Tensor], inputs: Tensors) -> Callab
     return compiled
 
 
+@contextmanager
+def recording() -> Iterator[torch.cuda.CUDAGraph]:
+    """A CUDA graph of what is launched here, while other threads go on pinning memory.
+
+    A recording that fails leaves torch's generator believing that it is still recorded, so that the next random number
+    of the program would be refused: it then gets a new inside, with the numbers it had.
+    """
+    graph, generator = torch.cuda.CUDAGraph(), torch.cuda.default_generators[torch.cuda.current_device()]
+    numbers = generator.get_state()
+    try:
+        with torch.cuda.graph(graph, capture_error_mode="thread_local"):
+            yield graph
+    except BaseException:
+        generator.graphsafe_set_state(torch.Generator(generator.device).graphsafe_get_state())
+        generator.set_state(numbers)
+        raise
+
+
 class Recorded:
     """A recorded CUDA graph of several steps: inputs are copied into its own buffers, then it is replayed.
 
@@ -140,8 +159,7 @@ class Recorded:
             for _ in range(2):  # libraries allocate their work space, the compiler compiles
                 several(*held, *self.inputs)
         torch.cuda.current_stream().wait_stream(side)
-        self.graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(self.graph):
+        with recording() as self.graph:
             self.losses = several(*held, *self.inputs)
         with torch.no_grad():
             for t, old in zip(held, before, strict=True):
