@@ -116,7 +116,9 @@ def through_inductor(function: Callable[..., Tensor], inputs: Tensors) -> Callab
     )
     if key in _KNOWN:
         return _KNOWN[key]
-    tupled: Any = inductor.compile(graph, list(inputs), options={"cpp_wrapper": inputs[0].device.type == "cpu"})
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "TensorFloat32")  # float32 was asked for, and is what is computed
+        tupled: Any = inductor.compile(graph, list(inputs), options={"cpp_wrapper": inputs[0].device.type == "cpu"})
     compiled = lambda *flat: tupled(*flat)[0]  # noqa: E731
     gc.collect()  # a compiler leaves much behind: better now than between two steps
     if key is not None:
