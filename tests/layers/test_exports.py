@@ -8,7 +8,22 @@ from torch import nn
 
 from leadline import layers
 
-FILES = ("feature_norm", "residual_units", "residual_block", "stochastic_depth", "shake", "highway", "ode")
+FILES = (
+    *("feature_norm", "residual_units", "residual_block", "stochastic_depth", "shake", "highway", "ode"),
+    *(
+        "attention",
+        "feed_forward",
+        "sublayer",
+        "positions",
+        "rotary",
+        "alibi",
+        "relative_buckets",
+        "relative_attention",
+    ),
+    *("placed_attention", "sequence_norm", "additive_attention", "kernel_smoother", "low_rank_attention"),
+    *("kernel_attention", "compressed_attention", "hashed_attention", "synthesizer", "dynamic_convolution"),
+    *("spatial_gate", "attention_free", "cross_covariance"),
+)
 INNER = {"ZeroSkip"}  # a word of `ResidualBlock`
 
 

@@ -1,68 +1,128 @@
 """Blocks that torch.nn lacks: scalars in, one idea a file."""
 
 from leadline.layers.actnorm import ActNorm
+from leadline.layers.additive_attention import AdditiveAttention, BilinearAttention
+from leadline.layers.alibi import ALiBi
+from leadline.layers.attend import attend
+from leadline.layers.attention import CrossAttention, SelfAttention
+from leadline.layers.attention_free import AttentionFree
 from leadline.layers.batch_statistics import BatchRenorm, GhostBatchNorm, exact_statistics
+from leadline.layers.cache import Cache
+from leadline.layers.channel_attention import ChannelAttention
 from leadline.layers.checkpointed import Checkpointed
+from leadline.layers.compressed_attention import CompressedAttention
+from leadline.layers.cross_covariance import CrossCovariance
 from leadline.layers.drop_connect import DropConnect, SpatialDropout
 from leadline.layers.dropout import Dropout
+from leadline.layers.dynamic_convolution import DynamicConvolution
 from leadline.layers.feature_norm import feature_norm
+from leadline.layers.feed_forward import FeedForward
 from leadline.layers.hard_concrete import HardConcrete, gated
+from leadline.layers.hashed_attention import HashedAttention
 from leadline.layers.highway import HighwayLayer
 from leadline.layers.inception import Inception
+from leadline.layers.kernel_attention import KernelAttention
+from leadline.layers.kernel_smoother import KernelSmoother
+from leadline.layers.low_rank_attention import LowRankAttention
+from leadline.layers.masked_softmax import masked_softmax
 from leadline.layers.normalisation import BatchNorm, ImageLayerNorm
 from leadline.layers.ode import adjoint, integrate
+from leadline.layers.patches import Merging, Patches
+from leadline.layers.placed_attention import PlacedAttention, UntiedAttention
 from leadline.layers.pooling import LpPool, MaxBlurPool, MaxPoolDropout, Subsample
+from leadline.layers.positions import LearnedPositions, SinusoidalPositions, sinusoids
+from leadline.layers.relative_attention import RelativeAttention
+from leadline.layers.relative_buckets import BucketBias
 from leadline.layers.reparametrized import lipschitz, spectral_normed, weight_normed
 from leadline.layers.residual_block import ResidualBlock, residual_stage
 from leadline.layers.residual_units import BottleneckUnit, PlainUnit
+from leadline.layers.rotary import Rotary
 from leadline.layers.separable import DepthwiseSeparable, RankOne
+from leadline.layers.sequence_norm import SequenceNorm
 from leadline.layers.shake import ShakeDrop, ShakeShake
 from leadline.layers.skip import Skip
+from leadline.layers.spatial_gate import SpatialGate
 from leadline.layers.stochastic_depth import DropBranch, drop_branches
+from leadline.layers.sublayer import Sublayer
+from leadline.layers.synthesizer import Synthesizer
 from leadline.layers.true_convolution import TrueConvolution, spacing
 from leadline.layers.unit_noise import AdditiveNoise, MultiplicativeNoise, RandomizedReLU
 from leadline.layers.upsampling import SubPixel, shuffled
+from leadline.layers.window_attention import WindowAttention
 
 __all__ = [
+    "ALiBi",
     "ActNorm",
+    "AdditiveAttention",
     "AdditiveNoise",
+    "AttentionFree",
     "BatchNorm",
     "BatchRenorm",
+    "BilinearAttention",
     "BottleneckUnit",
+    "BucketBias",
+    "Cache",
+    "ChannelAttention",
     "Checkpointed",
+    "CompressedAttention",
+    "CrossAttention",
+    "CrossCovariance",
     "DepthwiseSeparable",
     "DropBranch",
     "DropConnect",
     "Dropout",
+    "DynamicConvolution",
+    "FeedForward",
     "GhostBatchNorm",
     "HardConcrete",
+    "HashedAttention",
     "HighwayLayer",
     "ImageLayerNorm",
     "Inception",
+    "KernelAttention",
+    "KernelSmoother",
+    "LearnedPositions",
+    "LowRankAttention",
     "LpPool",
     "MaxBlurPool",
     "MaxPoolDropout",
+    "Merging",
     "MultiplicativeNoise",
+    "Patches",
+    "PlacedAttention",
     "PlainUnit",
     "RandomizedReLU",
     "RankOne",
+    "RelativeAttention",
     "ResidualBlock",
+    "Rotary",
+    "SelfAttention",
+    "SequenceNorm",
     "ShakeDrop",
     "ShakeShake",
+    "SinusoidalPositions",
     "Skip",
     "SpatialDropout",
+    "SpatialGate",
     "SubPixel",
+    "Sublayer",
     "Subsample",
+    "Synthesizer",
     "TrueConvolution",
+    "UntiedAttention",
+    "WindowAttention",
     "adjoint",
+    "attend",
     "drop_branches",
     "exact_statistics",
     "feature_norm",
     "gated",
     "integrate",
     "lipschitz",
+    "masked_softmax",
     "residual_stage",
     "shuffled",
+    "sinusoids",
     "spacing",
     "spectral_normed",
     "weight_normed",

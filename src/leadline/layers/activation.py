@@ -10,6 +10,7 @@
     gelu        z·Φ(z), Φ of the normal law                    hard_swish  z·clip(z + 3, 0, 6) / 6
     silu        z·sigmoid(z)                                   heaviside   1 from 0 on, else 0
     swish       z·sigmoid(s z), s learned    from s = 1        rect        1 on [0, 1], else 0
+    gelu_tanh   gelu by way of tanh, within 5e-4: GPT-2's
 
 A number in brackets sets s: `leaky_relu(0.1)`, `elu(0.5)`, `swish(1.4)`. The gradient of heaviside and rect is 0
 everywhere, so nothing below such a layer learns. Without a nonlinearity (identity, affine) a whole network is one
@@ -25,6 +26,7 @@ from torch import Tensor, nn
 
 from leadline.errors import UserError
 from leadline.layers.crelu import ConcatenatedReLU
+from leadline.layers.gelu_tanh import TanhGELU
 from leadline.layers.heaviside import Heaviside, Rect
 from leadline.layers.polynomial import Affine, Square
 from leadline.layers.sine import Sine
@@ -51,6 +53,7 @@ ACTIVATIONS: dict[str, type[nn.Module]] = {
     "sin": Sine,
     "square": Square,
     "affine": Affine,
+    "gelu_tanh": TanhGELU,
 }
 
 #: the argument that a number in brackets sets

@@ -1,0 +1,253 @@
+"""Which query may look at which key: one interface for every pattern of interaction.
+
+    allowed_{b,i,j} = 1  where query i of row b may look at key j                            (1)
+    a & b, a | b, ~a                                                     patterns combine      (2)
+
+A mask is a rule on positions, not a matrix: `allows` answers for any index tensors that broadcast, which is what a
+fused kernel asks of it, block by block. `dense` writes the matrix out, for the naive softmax, for drawings and for
+counts.
+
+Notation   b -> row of the batch,  i -> position of the query,  j -> position of the key
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from leadline.layers import noise
+
+
+class Mask(ABC):
+    """A rule on positions; frozen, and equal to any other of the same numbers.
+
+    >>> Causal().dense(1, 3, 3)[0, 0].int().tolist()
+    [[1, 0, 0], [1, 1, 0], [1, 1, 1]]
+    >>> (Causal() & Window(1)).dense(1, 3, 3)[0, 0].int().tolist()
+    [[1, 0, 0], [1, 1, 0], [0, 1, 1]]
+    """
+
+    @abstractmethod
+    def allows(self, b: Tensor, i: Tensor, j: Tensor) -> Tensor:
+        """Eq. 1 at indices that broadcast against one another."""
+
+    def dense(self, B: int, T: int, S: int, device: torch.device | str = "cpu") -> Tensor:
+        """The matrix, (B, 1, T, S), or (1, 1, T, S) where all rows of a batch have the same."""
+        b, i, j = (torch.arange(size, device=device) for size in (B, T, S))
+        allowed = self.allows(b[:, None, None], i[:, None], j)
+        return allowed.expand(len(allowed) if allowed.dim() == 3 else 1, T, S)[:, None]
+
+    def __and__(self, other: Mask) -> Mask:
+        return Both(self, other)
+
+    def __or__(self, other: Mask) -> Mask:
+        return Either(self, other)
+
+    def __invert__(self) -> Mask:
+        return Not(self)
+
+
+@dataclass(frozen=True)
+class Both(Mask):
+    """Where both allow it."""
+
+    first: Mask
+    second: Mask
+
+    def allows(self, b: Tensor, i: Tensor, j: Tensor) -> Tensor:
+        return self.first.allows(b, i, j) & self.second.allows(b, i, j)
+
+
+@dataclass(frozen=True)
+class Either(Mask):
+    """Where one of them allows it."""
+
+    first: Mask
+    second: Mask
+
+    def allows(self, b: Tensor, i: Tensor, j: Tensor) -> Tensor:
+        return self.first.allows(b, i, j) | self.second.allows(b, i, j)
+
+
+@dataclass(frozen=True)
+class Not(Mask):
+    """Where it does not."""
+
+    mask: Mask
+
+    def allows(self, b: Tensor, i: Tensor, j: Tensor) -> Tensor:
+        return ~self.mask.allows(b, i, j)
+
+
+@dataclass(frozen=True)
+class Causal(Mask):
+    """Itself and what came before."""
+
+    def allows(self, b: Tensor, i: Tensor, j: Tensor) -> Tensor:
+        return j <= i
+
+
+@dataclass(frozen=True, eq=False)
+class UpTo(Mask):
+    """Keys up to a place of their own for each query: those of a cache that are filled.
+
+    Args:
+        at: (B, T), the last key that query i of row b may look at.
+    """
+
+    at: Tensor
+
+    def allows(self, b: Tensor, i: Tensor, j: Tensor) -> Tensor:
+        return j <= self.at[b, i]
+
+
+@dataclass(frozen=True, eq=False)
+class Padding(Mask):
+    """Keys that are there, and not only fill their row.
+
+    Args:
+        there: (B, S), true where a key is a word of its row.
+    """
+
+    there: Tensor
+
+    def allows(self, b: Tensor, i: Tensor, j: Tensor) -> Tensor:
+        return self.there[b, j] | (i < 0)  # the second part only widens the shape to that of i
+
+
+@dataclass(frozen=True, eq=False)
+class Documents(Mask):
+    """The same document, where several are packed into one row.
+
+    Args:
+        number: (B, T), of the document that a position belongs to.
+
+    >>> Documents.of(torch.tensor([[5, 0, 7, 8]]), end=0).dense(1, 4, 4)[0, 0].int().tolist()
+    [[1, 1, 0, 0], [1, 1, 0, 0], [0, 0, 1, 1], [0, 0, 1, 1]]
+    """
+
+    number: Tensor
+
+    @classmethod
+    def of(cls, tokens: Tensor, end: int) -> Documents:
+        """Of rows of tokens (B, T) in which each document closes with the token `end`."""
+        ends = (tokens == end).to(torch.int32)
+        return cls(ends.cumsum(1) - ends)
+
+    def allows(self, b: Tensor, i: Tensor, j: Tensor) -> Tensor:
+        return self.number[b, i] == self.number[b, j]
+
+
+@dataclass(frozen=True)
+class Window(Mask):
+    """A band: as many neighbours on each side.
+
+    Args:
+        reach: neighbours on each side, at least 0.
+    """
+
+    reach: int
+
+    def allows(self, b: Tensor, i: Tensor, j: Tensor) -> Tensor:
+        return (i - j).abs() <= self.reach
+
+
+@dataclass(frozen=True)
+class Dilated(Mask):
+    """A band with holes: every d-th neighbour.
+
+    Args:
+        reach: neighbours on each side that are looked at, at least 0.
+        dilation: d, at least 1.
+    """
+
+    reach: int
+    dilation: int
+
+    def allows(self, b: Tensor, i: Tensor, j: Tensor) -> Tensor:
+        apart = (i - j).abs()
+        return (apart % self.dilation == 0) & (apart <= self.reach * self.dilation)
+
+
+@dataclass(frozen=True)
+class Strided(Mask):
+    """Every s-th position of the whole row, counted from its own (Child et al., 2019).
+
+    Args:
+        stride: s, at least 1.
+    """
+
+    stride: int
+
+    def allows(self, b: Tensor, i: Tensor, j: Tensor) -> Tensor:
+        return (i - j) % self.stride == 0
+
+
+@dataclass(frozen=True)
+class Global(Mask):
+    """Tokens that look at all others, and that all others look at.
+
+    Args:
+        tokens: their positions.
+    """
+
+    tokens: tuple[int, ...]
+
+    def allows(self, b: Tensor, i: Tensor, j: Tensor) -> Tensor:
+        found = (i < 0) & (j < 0)
+        for token in self.tokens:
+            found = found | (i == token) | (j == token)
+        return found
+
+
+@dataclass(frozen=True)
+class Blocks(Mask):
+    """Positions of the same block of consecutive ones.
+
+    Args:
+        size: of a block, at least 1.
+    """
+
+    size: int
+
+    def allows(self, b: Tensor, i: Tensor, j: Tensor) -> Tensor:
+        return i // self.size == j // self.size
+
+
+@dataclass(frozen=True)
+class Random(Mask):
+    """Each pair with one probability, drawn once from a seed: the same pairs for every row.
+
+    Args:
+        p: of a pair, from 0 to 1.
+        seed: of the draw.
+    """
+
+    p: float
+    seed: int = 0
+
+    def allows(self, b: Tensor, i: Tensor, j: Tensor) -> Tensor:
+        z = noise.mix(noise.mix(i.long() + noise.mix_int(self.seed, 1)) + j.long())
+        return ((z >> 40) & (2**24 - 1)) < round(self.p * 2**24)
+
+
+@dataclass(frozen=True, eq=False)
+class Graph(Mask):
+    """Any pattern at all: neighbours in a graph.
+
+    Args:
+        adjacency: (T, S), or (B, T, S), true where query i may look at key j.
+    """
+
+    adjacency: Tensor
+
+    def allows(self, b: Tensor, i: Tensor, j: Tensor) -> Tensor:
+        return self.adjacency[i, j] if self.adjacency.dim() == 2 else self.adjacency[b, i, j]
+
+    def dense(self, B: int, T: int, S: int, device: torch.device | str = "cpu") -> Tensor:
+        if self.adjacency.shape[-2:] != (T, S):
+            return super().dense(B, T, S, device)
+        return self.adjacency[None, None] if self.adjacency.dim() == 2 else self.adjacency[:, None]  # it stands written
