@@ -1,0 +1,176 @@
+"""Beam search: several texts are followed at once, and the likeliest of those that ended are kept (Graves, 2012).
+
+    s(y_1 … y_t) = Σ_t log p(y_t | y_1 … y_{t-1}),      K best s of all continuations of K texts go on          (1)
+    final        = s / t^α                              α -> penalty: 0 none, more favours long texts           (2)
+    diverse      s - λ #{earlier groups that take the same word at this step}     λ -> diversity                (3)
+
+Groups search one after the other at each step (Vijayakumar et al., 2016); (3) decides what is followed, and s itself is
+never changed by it. A text that stops counts as ended only if it is among the best K. The search of a prompt is over
+when no text that is followed can become better than the worst of K that ended: `early` says how that is guessed, False
+from the length of now, "never" from the length that is best for it; True ends as soon as K have ended.
+
+Notation   K -> texts of a group;  s -> scores;  t -> number of the word
+Shapes     of a search (B, G, K): prompts, groups, texts of a group
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from leadline.errors import UserError
+from leadline.settings import real, whole
+from leadline.text.choosing import Choice
+from leadline.text.decoding import Generated, Scorer, checked, padded
+from leadline.text.stopping import Stop
+
+_NEVER = -1.0e9  # in place of -∞, which has no differences
+
+
+def beam_search(
+    scorer: Scorer,
+    prompts: Sequence[Sequence[int]],
+    most: int,
+    beams: int = 4,
+    stop: Stop | None = None,
+    count: int = 1,
+    penalty: float = 1.0,
+    early: bool | str = False,
+    groups: int = 1,
+    diversity: float = 0.0,
+    allowed: Tensor | None = None,
+) -> list[list[Generated]]:
+    """The best texts behind each prompt, the best first.
+
+    Args:
+        most: new words a text, at least 1.
+        beams: texts followed at once, in all groups together, at least 1.
+        count: texts that come back for each prompt, at most `beams`.
+        penalty: α.
+        early: False, True or "never".
+        groups: G, which divides beams.
+        diversity: λ, at least 0.
+        allowed: words that may come, (V,).
+
+    >>> from leadline.engine.decoder import Recomputing
+    >>> count_up = lambda rows: torch.nn.functional.one_hot((rows + 1) % 10, 10).float() * 9
+    >>> [text.tokens for text in beam_search(Recomputing(count_up), [[3]], most=3, beams=2)[0]]
+    [[4, 5, 6]]
+    """
+    rows, stop = checked(prompts, scorer.length), stop or Stop()
+    most, beams = whole("most", most), whole("beams", beams)
+    groups, count = whole("groups", groups, 1, beams), whole("count", count, 1, beams)
+    real("penalty", penalty, usual=1.0)
+    real("diversity", diversity, 0, usual=0.5)
+    if early not in (True, False, "never"):
+        raise UserError('early must be True, False or "never"', got=f"early={early!r}", do="Leave it out")
+    if beams % groups:
+        below = beams // groups * groups
+        got, do = f"beams={beams}, groups={groups}", f"Nearest: {below} or {below + groups} beams"
+        raise UserError("beams must be a multiple of groups", got=got, do=do)
+    limits = [most if scorer.length is None else min(most, scorer.length - len(row)) for row in rows]
+    search = _Search(len(rows), groups, beams // groups, limits, stop, penalty, early, diversity)
+    scores = scorer.start(*padded([row for row in rows for _ in range(beams)]))
+    permitted = Choice(allowed=allowed)
+    while True:
+        log_p = permitted.permitted(scores.float().log_softmax(-1)).clamp(min=_NEVER)
+        search.advance(log_p.unflatten(0, (len(rows), groups, beams // groups)))
+        if search.over:
+            return [search.best(b, count) for b in range(len(rows))]
+        scorer.reorder(torch.tensor(search.came_from))
+        scores = scorer.next(torch.tensor([words[-1] for words in search.texts]))
+
+
+class _Search:
+    """What is followed and what has ended. Text k of group g of prompt b is number (b G + g) K + k."""
+
+    def __init__(
+        self,
+        num: int,
+        groups: int,
+        beams: int,
+        limits: list[int],
+        stop: Stop,
+        penalty: float,
+        early: bool | str,
+        diversity: float,
+    ):
+        self.stop, self.penalty, self.early, self.diversity = stop, penalty, early, diversity
+        self.num, self.groups, self.beams, self.limits, self.t = num, groups, beams, limits, 0
+        self.texts: list[list[int]] = [[] for _ in range(num * groups * beams)]
+        self.scores = [0.0 if k % beams == 0 else _NEVER for k in range(len(self.texts))]  # all are the same at first
+        self.came_from = list(range(len(self.texts)))
+        self.ended: list[list[Generated]] = [[] for _ in range(num * groups)]
+        self.open = [True] * (num * groups)
+
+    @property
+    def over(self) -> bool:
+        return not any(self.open)
+
+    def advance(self, log_p: Tensor) -> None:
+        """Every text by one word, log_p (B, G, K, V)."""
+        num_words = log_p.shape[-1]
+        many = min(max(2, 1 + len(self.stop.tokens)) * self.beams, self.beams * num_words)
+        total = torch.tensor(self.scores, device=log_p.device).view(log_p.shape[:-1])[..., None] + log_p  # eq. 1
+        taken = torch.zeros(self.num, num_words, device=log_p.device)  # by how many texts each word was, at this step
+        old, self.t = self.texts, self.t + 1
+        self.texts, self.scores, self.came_from = [], [], []
+        followed: dict[int, list[_Way]] = {}
+        for g in range(self.groups):
+            ranked = total[:, g] - self.diversity * taken[:, None] if self.diversity else total[:, g]  # eq. 3
+            places = ranked.flatten(1).topk(many).indices  # (B, many)
+            scores = total[:, g].flatten(1).gather(1, places).tolist()
+            for b, row in enumerate(places.tolist()):
+                group = b * self.groups + g
+                ways = [
+                    (score, group * self.beams + place // num_words, place % num_words)
+                    for score, place in zip(scores[b], row)
+                ]
+                followed[group] = self._followed(group, ways, old)
+                for _, _, word in followed[group] if self.diversity else ():
+                    taken[b, word] += 1
+        for group in range(self.num * self.groups):
+            spare = (_NEVER, group * self.beams, 0)  # rows of a search that is over are computed, and left alone
+            for score, parent, word in [*followed[group], *[spare] * self.beams][: self.beams]:
+                self.scores.append(score)
+                self.came_from.append(parent)
+                self.texts.append([*old[parent], word])
+        self._close()
+
+    def _followed(self, group: int, ways: list[_Way], old: list[list[int]]) -> list[_Way]:
+        """The best ways that go on; of those that stop, the ones among the best K are kept as ended."""
+        if not self.open[group]:
+            return []
+        followed: list[_Way] = []
+        ended: list[Generated] = []
+        last = self.t >= self.limits[group // self.groups]
+        for rank, (score, parent, word) in enumerate(ways):
+            tokens = [*old[parent], word]
+            why = self.stop.why(tokens) or ("most" if last else "")
+            if not why:
+                followed.append((score, parent, word))
+            elif rank < self.beams and score > _NEVER / 2:
+                ended.append(Generated(tokens, score / self.t**self.penalty, why))  # eq. 2
+        self.ended[group] = sorted([*self.ended[group], *ended], key=lambda one: -one.score)[: self.beams]
+        return followed[: self.beams]
+
+    def _close(self) -> None:
+        """Searches in which nothing can become better."""
+        for group, kept in enumerate(self.ended):
+            limit, best = self.limits[group // self.groups], self.scores[group * self.beams]
+            length = limit if self.early == "never" and self.penalty > 0 else self.t
+            full = len(kept) == self.beams
+            hopeless = full and (self.early is True or best / length**self.penalty <= kept[-1].score)
+            if self.t >= limit or hopeless:
+                self.open[group] = False
+
+    def best(self, b: int, count: int) -> list[Generated]:
+        """Of all groups, each text once."""
+        every = [text for kept in self.ended[b * self.groups : (b + 1) * self.groups] for text in kept]
+        once = {tuple(text.tokens): text for text in every}
+        return sorted(once.values(), key=lambda one: -one.score)[:count]
+
+
+_Way = tuple[float, int, int]  # score, number of the text that it goes on from, word

@@ -1,0 +1,256 @@
+"""Text, word by word: any scorer of the next word, any choice of it (`leadline.text.choosing`).
+
+    score_t = scorer(x_1 … x_t),     x_{t+1} ~ choice(score_t),     until a stop, `most` words, or a full context    (1)
+    slide   a row that fills the context goes on from its last half, read anew                                       (2)
+
+Prompts of different lengths share a batch: they are padded on the right, and each row stands at its own place. A scorer
+that can go on alone (`ahead`) is asked for several words at a time, so that a GPU need not wait for its host; words
+behind a stop are thrown away.
+
+Notation   B rows, V words
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
+
+import torch
+from torch import Tensor
+
+from leadline.errors import UserError
+from leadline.settings import whole
+from leadline.text.choosing import GREEDY, Choice
+from leadline.text.stopping import Stop
+
+
+class Scorer(Protocol):
+    """What scores the next word of a batch of rows.
+
+    Args:
+        length: most positions of a row; None has no end.
+    """
+
+    length: int | None
+
+    def start(self, prompts: Tensor, lengths: Tensor) -> Tensor:
+        """Scores (B, V) of the word behind each prompt.
+
+        Args:
+            prompts: (B, T), padded on the right.
+            lengths: (B,), at least 1.
+        """
+
+    def next(self, tokens: Tensor) -> Tensor:
+        """Scores (B, V) of the word behind these tokens (B,), which came last."""
+
+    def reorder(self, rows: Tensor) -> None:
+        """Row b goes on where row rows[b] stood."""
+
+
+@runtime_checkable
+class Ahead(Protocol):
+    """A scorer that chooses for itself, several words at a time."""
+
+    def ahead(self, choice: Choice, seeds: Tensor, first: int, num: int) -> tuple[Tensor, Tensor]:
+        """The words of number first … first + num - 1 and their log-probabilities, (B, num) each."""
+
+
+@dataclass(frozen=True)
+class Word:
+    """One new word of a row.
+
+    Args:
+        log_p: of the word, by the scorer's own softmax.
+        why: it is the last: token, text, most or context; else "".
+    """
+
+    row: int
+    token: int
+    log_p: float
+    why: str = ""
+
+
+@dataclass(frozen=True)
+class Generated:
+    """What came behind one prompt.
+
+    Args:
+        tokens: the new ones, a stop token among them.
+        score: sum of their log-probabilities; of a beam, divided by its length to the power of the penalty.
+        why: the row ended: token, text, most or context.
+    """
+
+    tokens: list[int]
+    score: float
+    why: str
+
+
+def generate(
+    scorer: Scorer,
+    prompts: Sequence[Sequence[int]],
+    most: int,
+    choice: Choice = GREEDY,
+    stop: Stop | None = None,
+    seeds: int | Sequence[int] = 0,
+    slide: bool = False,
+    on_word: Callable[[Word], None] | None = None,
+) -> list[Generated]:
+    """Go on with each prompt (eq. 1).
+
+    Args:
+        prompts: tokens, at least one in each.
+        most: new words a row, at least 1.
+        stop: what ends a row earlier.
+        seeds: one for each row, or the first of consecutive ones.
+        slide: go on behind the context (eq. 2); otherwise a row ends there.
+        on_word: called with each new word.
+
+    >>> count = lambda rows: torch.nn.functional.one_hot((rows + 1) % 10, 10).float()
+    >>> from leadline.engine.decoder import Recomputing
+    >>> [row.tokens for row in generate(Recomputing(count), [[3], [7, 8]], most=3)]
+    [[4, 5, 6], [9, 0, 1]]
+    """
+    made: list[list[Word]] = [[] for _ in prompts]
+    for words in stream(scorer, prompts, most, choice, stop, seeds, slide):
+        for word in words:
+            made[word.row].append(word)
+            if on_word is not None:
+                on_word(word)
+    return [Generated([w.token for w in row], sum(w.log_p for w in row), row[-1].why) for row in made]
+
+
+def stream(
+    scorer: Scorer,
+    prompts: Sequence[Sequence[int]],
+    most: int,
+    choice: Choice = GREEDY,
+    stop: Stop | None = None,
+    seeds: int | Sequence[int] = 0,
+    slide: bool = False,
+) -> Iterator[list[Word]]:
+    """As `generate`, one step at a time: the new words of the rows that still go on.
+
+    >>> from leadline.engine.decoder import Recomputing
+    >>> count = lambda rows: torch.nn.functional.one_hot((rows + 1) % 10, 10).float()
+    >>> [[word.token for word in words] for words in stream(Recomputing(count), [[3], [7]], 2)]
+    [[4, 8], [5, 9]]
+    """
+    rows = checked(prompts, scorer.length)
+    most, stop = whole("most", most), stop or Stop()
+    sizes = [len(row) for row in rows]
+    going = set(range(len(rows)))
+    columns = _columns(scorer, rows, most, choice, _seeds(seeds, len(rows)), slide)
+    for number, (tokens, log_p) in enumerate(columns, start=1):
+        words = []
+        for row in sorted(going):
+            rows[row].append(tokens[row])
+            why = stop.why(rows[row][sizes[row] :]) or ("most" if number == most else "")
+            if not why and not slide and scorer.length is not None and len(rows[row]) >= scorer.length:
+                why = "context"
+            words.append(Word(row, tokens[row], log_p[row], why))
+        going -= {word.row for word in words if word.why}
+        yield words
+        if not going:
+            return
+
+
+def checked(prompts: Iterable[Sequence[int]], length: int | None) -> list[list[int]]:
+    """Prompts as lists that can be lengthened; the message where one is empty, or leaves no place behind it."""
+    rows = [[int(token) for token in prompt] for prompt in prompts]
+    if not rows:
+        raise UserError("there must be a prompt", got="none", do="Pass a list of lists of tokens")
+    for number, row in enumerate(rows):
+        if not row:
+            raise UserError(
+                "a prompt must have at least one token",
+                got=f"prompt {number} with none",
+                do="Begin with the token that ends documents, or with a first word",
+            )
+        if length is not None and len(row) >= length:
+            raise UserError(
+                f"a prompt must leave a place in the context of {length} tokens",
+                got=f"prompt {number} with {len(row)}",
+                do=f"Keep its last {length - 1} tokens or fewer",
+            )
+    return rows
+
+
+def padded(rows: Sequence[Sequence[int]]) -> tuple[Tensor, Tensor]:
+    """Rows of different lengths as one tensor (B, T), filled with 0 on the right, and their lengths (B,).
+
+    >>> padded([[1, 2, 3], [4]])[0].tolist()
+    [[1, 2, 3], [4, 0, 0]]
+    """
+    lengths = torch.tensor([len(row) for row in rows])
+    filled = torch.zeros(len(rows), int(lengths.max()), dtype=torch.long)
+    for b, row in enumerate(rows):
+        filled[b, : len(row)] = torch.tensor(row)
+    return filled, lengths
+
+
+def _seeds(seeds: int | Sequence[int], num: int) -> Tensor:
+    if isinstance(seeds, int):
+        return torch.arange(num) + whole("seeds", seeds, 0, 2**62)
+    if len(seeds) != num:
+        raise UserError("there must be a seed for each row", got=f"{len(seeds)} for {num} rows", do="Pass one number")
+    return torch.tensor(list(seeds), dtype=torch.long)
+
+
+#: words that a scorer is asked for at a time, where it can go on alone
+AT_A_TIME = 16
+
+
+def _columns(
+    scorer: Scorer, rows: list[list[int]], most: int, choice: Choice, seeds: Tensor, slide: bool
+) -> Iterator[tuple[list[int], list[float]]]:
+    """The next words of all rows and their log-probabilities, `most` times. The caller appends them to `rows`."""
+    begin = [0] * len(rows)  # where the part of a row begins that the scorer has read
+    alone = isinstance(scorer, Ahead) and not choice.looks_back
+    seen = _Seen(rows, most) if choice.looks_back else None
+    scores, number = scorer.start(*padded(rows)), 0
+    while number < most:
+        places = [len(row) - first for row, first in zip(rows, begin)]
+        if slide and scorer.length is not None and max(places) >= scorer.length:
+            half = max(1, scorer.length // 2)
+            begin = [
+                len(row) - half if place >= scorer.length else first for row, first, place in zip(rows, begin, places)
+            ]
+            scores = scorer.start(*padded([row[first:] for row, first in zip(rows, begin)]))  # eq. 2
+            places = [len(row) - first for row, first in zip(rows, begin)]
+        if isinstance(scorer, Ahead) and alone:
+            room = scorer.length - max(places) if slide and scorer.length is not None else AT_A_TIME
+            num = min(AT_A_TIME, most - number, room)
+            tokens, log_p = scorer.ahead(choice, seeds, number, num)
+            yield from zip(tokens.T.tolist(), log_p.T.tolist())
+            number += num
+            continue
+        at = torch.tensor(number, device=scores.device)
+        tokens = choice(scores, seeds.to(scores.device), at, None if seen is None else seen.so_far)
+        log_p = scores.float().log_softmax(-1).gather(1, tokens[:, None])[:, 0]
+        number += 1
+        yield tokens.tolist(), log_p.tolist()
+        if seen is not None:
+            seen.add(tokens)
+        full = slide and scorer.length is not None and max(len(r) - b for r, b in zip(rows, begin)) >= scorer.length
+        if number < most and not full:
+            scores = scorer.next(tokens)
+
+
+class _Seen:
+    """The words of all rows so far, (B, T), -1 where a row has nothing."""
+
+    def __init__(self, rows: list[list[int]], most: int):
+        self.at = torch.tensor([len(row) for row in rows])
+        self.tokens = torch.full((len(rows), int(self.at.max()) + most), -1)
+        for b, row in enumerate(rows):
+            self.tokens[b, : len(row)] = torch.tensor(row)
+
+    @property
+    def so_far(self) -> Tensor:
+        return self.tokens[:, : int(self.at.max())]
+
+    def add(self, tokens: Tensor) -> None:
+        self.tokens.scatter_(1, self.at[:, None], tokens.cpu()[:, None])
+        self.at += 1
