@@ -11,6 +11,7 @@ from leadline.data.arguments import arguments
 from leadline.data.arrays import arrays
 from leadline.data.bundled import breast_cancer, diabetes, digits, iris, wine
 from leadline.data.chance import noise_binary, noise_regression
+from leadline.data.colours import Colours, colours
 from leadline.data.columns import TableInputs
 from leadline.data.curves import (
     branches,
@@ -44,6 +45,10 @@ from leadline.data.resample import bootstrap, label_noise
 from leadline.data.scenes import scenes
 from leadline.data.table import ENDINGS, table
 from leadline.data.target import Target
+from leadline.data.text import text
+from leadline.data.text_files import holds_text
+from leadline.data.text_tables import JSON_LINES
+from leadline.data.tokens import Tokens
 from leadline.data.whitening import Whiten, whitened, whitening
 from leadline.errors import DataError
 from leadline.names import lookup
@@ -65,16 +70,16 @@ SOURCES: dict[str, Callable[..., Data]] = {
     )
 }
 
-_FROM_FILES: dict[str, Callable[..., Data]] = {"table": table, "images": images, "idx": idx}
+_FROM_FILES: dict[str, Callable[..., Data]] = {"table": table, "images": images, "idx": idx, "text": text}
 
 #: ways to turn raw rows into network inputs, by the name under which a run records them
 INPUTS: dict[str, type[Inputs]] = {
-    kind.__name__: kind for kind in (Identity, Standardize, Rescale, TableInputs, Whiten, Pictures)
+    kind.__name__: kind for kind in (Identity, Standardize, Rescale, TableInputs, Whiten, Pictures, Colours, Tokens)
 }
 
 
 def source(name: str) -> Callable[..., Data]:
-    """The source of a name, "table", "images" and "idx" included; an unknown name answers with the closest known one.
+    """The source of a name, "table", "images", "idx" and "text" included; an unknown name answers with the closest one.
 
     >>> source("moons").__name__
     'moons'
@@ -83,7 +88,7 @@ def source(name: str) -> Callable[..., Data]:
 
 
 def load(what: str | Path | Mapping[str, Any], /, **options: Any) -> Data:
-    """Data by the name of a source, the path of a table or of a folder of pictures, or a recipe (`Data.recipe`).
+    """Data by the name of a source, the path of a table, a text or a folder of pictures, or a recipe (`Data.recipe`).
 
     Args:
         what: which data.
@@ -110,7 +115,8 @@ def load(what: str | Path | Mapping[str, Any], /, **options: Any) -> Data:
         )
     name = str(what)
     if is_path(what):
-        name, options = reader_of(what), {"path": what, **options}
+        name = "text" if any(options.get(word) is not None for word in ("text", "source")) else reader_of(what)
+        options = {"path": what, **options}
     function = source(name)
     return function(**arguments(function, (), options))
 
@@ -130,10 +136,11 @@ def is_path(what: str | Path) -> bool:
 
 
 def reader_of(path: str | Path) -> str:
-    """Which source reads a path: "images" for a folder with pictures or an .npz, "idx" for IDX files, else "table".
+    """Which source reads a path: "images" for a folder with pictures or an .npz, "idx" for IDX files, "text" for a file
+    of text or a folder of them, else "table".
 
-    >>> reader_of("cars.csv"), reader_of("digits.npz")
-    ('table', 'images')
+    >>> reader_of("cars.csv"), reader_of("digits.npz"), reader_of("book.txt")
+    ('table', 'images', 'text')
     """
     path = Path(path).expanduser()
     if path.suffix.lower() == ".npz":
@@ -142,21 +149,25 @@ def reader_of(path: str | Path) -> str:
         return "idx"
     if path.is_file() and "-ubyte" in path.name:
         return "idx"
+    if path.name.lower().endswith((*JSON_LINES, ".txt", ".txt.gz", ".md")):
+        return "text"
     if not path.is_dir():
-        return "table"
+        return "text" if not path.name.lower().endswith(ENDINGS) and path.is_file() and holds_text(path) else "table"
     tables = any(file.name.lower().endswith(ENDINGS) for file in path.iterdir())
-    return "table" if tables and find_task(path) == "none" else "images"
+    if find_task(path) != "none":
+        return "images"
+    return "table" if tables else "text" if holds_text(path) else "images"
 
 
-def inputs_from(name: str, config: Mapping[str, Any]) -> Inputs:
-    """The inputs that a run recorded: the name of their class and their config.
+def inputs_from(name: str, config: Mapping[str, Any], attached: Mapping[str, str] | None = None) -> Inputs:
+    """The inputs that a run recorded: the name of their class, their config, and the texts attached to them.
 
     >>> inputs_from("Rescale", {"shift": 1.0, "scale": 2.0}).config
     {'shift': 1.0, 'scale': 2.0, 'names': []}
     """
     kind = lookup(name, INPUTS, "inputs")
     try:
-        return kind(**config)
+        return kind(**{**config, **(attached or {})})
     except TypeError as error:
         raise DataError(
             f"the config of {kind.__name__} must hold its arguments",
@@ -170,13 +181,16 @@ __all__ = [
     "SOURCES",
     "Account",
     "Batch",
+    "Colours",
     "Data",
     "Inputs",
     "Pictures",
     "Split",
     "Target",
+    "Tokens",
     "arrays",
     "bootstrap",
+    "colours",
     "find_task",
     "folds",
     "idx",
@@ -190,6 +204,7 @@ __all__ = [
     "reconstruction",
     "source",
     "table",
+    "text",
     "which_is_original",
     "whitened",
     "whitening",

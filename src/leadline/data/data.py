@@ -99,6 +99,7 @@ class Split:
         rows: their numbers in the source, for messages that name a row.
         group: codes of what the rows belong to, where they were split by it.
         time: when each row was, where they were split by it.
+        digest: a hash of x and y that was taken when they were made; None has it taken. A changed copy has none.
     """
 
     x: Tensor
@@ -107,6 +108,7 @@ class Split:
     rows: Tensor | None = None
     group: Tensor | None = None
     time: Tensor | None = None
+    digest: str | None = field(default=None, init=False)
 
     def __post_init__(self):
         for name in ("x", "y"):
@@ -131,6 +133,12 @@ class Split:
         pick = lambda column: None if column is None else column[index]  # noqa: E731
         more = (pick(column) for column in (self.weight, self.rows, self.group, self.time))
         return Split(self.x[index], self.y[index], *more)
+
+    def hashed(self, digest: str) -> Split:
+        """The same split, of which a hash of x and y is known."""
+        same = replace(self)
+        object.__setattr__(same, "digest", digest)
+        return same
 
     def row_numbers(self, index: Tensor) -> list[int]:
         """Numbers in the source of the rows at `index`."""
@@ -192,13 +200,26 @@ class Data:
         """Shape of a row as a network reads it."""
         return tuple(self.inputs.encode(self.train.x[:1]).shape[1:])
 
+    def asked(self, rows: Tensor, split: str = "train") -> tuple[Tensor, Tensor]:
+        """What a network reads of some rows of a split, and what is asked of it."""
+        part = self[split]
+        keys = rows.long() if self.inputs.draws else None
+        return self.inputs.drawn(self.inputs.encode(part.x[rows]), part.y[rows], keys)
+
+    def few(self, most: int, room: int = 2**26) -> int:
+        """At most so many rows of the training split, and no more than a network can answer in `room` bytes."""
+        own = self.inputs.room(tuple(self.train.x.shape[1:]))
+        return min(most, len(self.train), max(2, room // own) if own else most)
+
     @cached_property
     def fingerprint(self) -> str:
         """Hash of every number that training can see: equal fingerprints mean equal data."""
         digest = hashlib.sha256(json.dumps([self.target.config, self.inputs.config], sort_keys=True).encode())
         for name in ("train", "val", "test"):
             split = self[name]
-            for column in (split.x, split.y, split.weight):
+            if split.digest is not None:
+                digest.update(f"{name} {split.digest} {tuple(split.x.shape)}".encode())
+            for column in (split.x, split.y, split.weight) if split.digest is None else (split.weight,):
                 if column is not None:
                     digest.update(f"{name} {column.dtype} {tuple(column.shape)}".encode())
                     digest.update(column.contiguous().cpu().view(torch.uint8).numpy().data if column.numel() else b"")

@@ -19,6 +19,8 @@ class Inputs(ABC, Configured):
     names: tuple[str, ...] = ()
     #: whether raw rows are kept as they are, being smaller, and encoded when a batch is gathered
     late: bool = False
+    #: whether `drawn` draws, and needs keys
+    draws: bool = False
 
     @abstractmethod
     def encode(self, x: Tensor) -> Tensor:
@@ -36,6 +38,28 @@ class Inputs(ABC, Configured):
                 got=f"{type(rows).__name__} ({error})",
                 do="Pass one list of numbers for each row",
             ) from None
+
+    def drawn(self, x: Tensor, y: Tensor, keys: Tensor | None) -> tuple[Tensor, Tensor]:
+        """What is asked of encoded rows, where that is drawn anew each time, such as which words are hidden.
+
+        Args:
+            keys: (B,), each row's own: the same keys draw the same. None where the inputs do not draw.
+        """
+        return x, y
+
+    def sizes(self, shape: tuple[int, ...]) -> dict[str, Any]:
+        """What a model's constructor is told of rows of this shape beyond it, by the names of its arguments."""
+        return {}
+
+    def room(self, shape: tuple[int, ...]) -> int:
+        """Bytes that a network needs for its answer to a row, where that is far more than the row itself."""
+        return 0
+
+    def attachments(self) -> dict[str, str]:
+        """Texts that belong to the inputs and are kept in files of their own beside a run, by the files' names: that
+        of tokenizer.json is handed back to the constructor as its argument `tokenizer`.
+        """
+        return {}
 
     def dim(self, x: Tensor) -> int:
         """Width of an encoded row, given some raw rows."""

@@ -16,9 +16,11 @@ from leadline.names import suggest
 from leadline.settings import given
 
 SPATIAL = ("pixels", "boxes", "points")  # answers that have a place in a picture
+WORDED = ("tokens", "span")  # answers that have a place in a text
 KINDS = (
     *("real", "positive", "count", "angle", "proportion", "binary", "classes", "signs", "ordered", "ranking"),
     *SPATIAL,
+    *WORDED,
 )
 DISCRETE = ("binary", "classes", "ordered")
 SEVERAL = "several"  # columns that are not all real numbers
@@ -35,10 +37,11 @@ class Target:
         kind: one of `KINDS`, or "several" for columns of different kinds.
         name: the column's name.
         classes: names of the classes in the order of their codes, of the items of a ranking, or of points.
-        dim: number of outputs a row (real kinds, several columns, and the items of a ranking).
+        dim: number of outputs a row (real kinds, several columns, and the items of a ranking), or of tokens.
         shift, scale: mean and standard deviation of y over the training split, one per output: the unit in which
             a network predicts a real target. Likelihoods undo it, so losses and predictions are in y's own unit.
         columns: what each column of y is, where they have names or kinds of their own.
+        sizes: bytes of text that each token stands for; none where nobody knows.
 
     >>> Target("classes", classes=("cat", "dog", "eel")).decode(torch.tensor([2, 0]))
     ['eel', 'cat']
@@ -55,6 +58,7 @@ class Target:
     shift: tuple[float, ...] = (0.0,)
     scale: tuple[float, ...] = (1.0,)
     columns: tuple[Target, ...] = field(default=(), repr=False)
+    sizes: tuple[int, ...] = field(default=(), repr=False)
 
     def __post_init__(self):
         if self.kind not in (*KINDS, SEVERAL):
@@ -71,6 +75,11 @@ class Target:
         return self.kind in SPATIAL
 
     @property
+    def placed(self) -> bool:
+        """Whether y has an answer for many places of a row: of a picture or of a text."""
+        return self.kind in (*SPATIAL, *WORDED)
+
+    @property
     def names(self) -> tuple[str, ...]:
         """The columns of y by name: of a source that names them, or name_1, name_2 …"""
         if self.columns:
@@ -80,11 +89,15 @@ class Target:
     @property
     def config(self) -> dict[str, Any]:
         own = {name: plain(getattr(self, name)) for name in self.__dataclass_fields__ if name != "columns"}
+        if not self.sizes:
+            del own["sizes"]
         return own | ({"columns": [column.config for column in self.columns]} if self.columns else {})
 
     @classmethod
     def from_config(cls, config: dict[str, Any]) -> Target:
-        tuples = {key: tuple(config[key]) for key in ("classes", "shift", "scale")}
+        tuples: dict[str, Any] = {
+            key: tuple(config[key]) for key in ("classes", "shift", "scale", "sizes") if key in config
+        }
         columns = tuple(cls.from_config(column) for column in config.get("columns", ()))
         return cls(**{**config, **tuples, "columns": columns})
 
@@ -145,6 +158,10 @@ class Target:
             return printable(f"{self.name}: {' < '.join(self.classes)}")
         if self.kind == "ranking":
             return f"{self.name}: ranking of {self.dim} items"
+        if self.kind == "tokens":
+            return f"{self.name}: one of {self.dim:,} tokens at each place"
+        if self.kind == "span":
+            return f"{self.name}: a stretch of the text"
         if self.kind in _PLACES:
             told, one, many = _PLACES[self.kind]
             return f"{self.name}: {told.format(counted(len(self.classes), one, many))}"

@@ -1,0 +1,119 @@
+"""Documents packed into rows: one after the other, each closed by `end`, cut into rows of equal length."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+from leadline.data import shards
+from leadline.data.account import Account, Refusal, counted
+from leadline.data.data import Data
+from leadline.data.folder import Lost
+from leadline.data.frame import stem
+from leadline.data.held_out import Held, Texts
+from leadline.data.picture_cache import Unusable
+from leadline.data.shards import PARTS, Shards
+from leadline.data.target import Target
+from leadline.data.tokens import Tokens
+from leadline.data.vocabulary import token_sizes, trained
+from leadline.errors import DataError
+from leadline.text.tokenizer import Tokenizer
+
+
+class Documents(Texts, Protocol):
+    """Texts, with what became of those that were not used."""
+
+    @property
+    def read(self) -> int: ...
+    @property
+    def lost(self) -> Lost: ...
+    @property
+    def notes(self) -> tuple[str, ...]: ...
+
+
+@dataclass(frozen=True)
+class Packing:
+    """From documents to rows of tokens.
+
+    Args:
+        task: next or masked.
+        tokenizer: given, or None to train one.
+        kind, num_tokens: of the one that is trained.
+        length: tokens of a row.
+        cache: keep them.
+    """
+
+    task: str
+    tokenizer: Tokenizer | None
+    kind: str
+    num_tokens: int | None
+    length: int
+    cache: bool
+
+    def data(self, read: Callable[[], Documents], held: Held, place: Path, told: dict[str, Any]) -> Data:
+        """The data; of a cache where it was made before.
+
+        Args:
+            read: the documents, which are read only if they must be.
+            held: which of them are held out.
+            place: where they lie.
+            told: what else they depend on, such as the times of files.
+        """
+        own = [self.kind, self.num_tokens] if self.tokenizer is None else self.tokenizer.to_json()
+        how = [held.val, held.test, held.seed, held.every]
+        key = shards.key_of({**told, "place": str(place.resolve()), "held": how, "tokenizer": own})
+        try:
+            if not self.cache:
+                raise Unusable
+            made = shards.stored(key)
+        except Unusable:
+            made = self._made(read(), held, stem(place), key if self.cache else None)
+        return self._rows(made, place)
+
+    def _made(self, texts: Documents, held: Held, name: str, key: str | None) -> Shards:
+        began, total, own = time.monotonic(), sum(texts.sizes), self.tokenizer
+        if own is None:
+            training = (piece for part, piece, _ in held.routed(texts) if part == 0)
+            own = trained(training, total, self.kind, self.num_tokens)
+        Tokens(self.task, self.length, own)  # refuses a tokenizer that lacks what the task needs
+        told = {
+            "read": texts.read,
+            "refused": [[refusal.reason, refusal.count] for refusal in texts.lost.refusals()],
+            "notes": [*texts.notes, held.told(len(texts.sizes))],
+            "documents": len(texts.sizes),
+        }
+        spent = time.monotonic() - began
+        return shards.made(key, own, held.routed(texts), total=total, name=name, told=told, spent=spent)
+
+    def _rows(self, made: Shards, place: Path) -> Data:
+        inputs = Tokens(self.task, self.length, made.tokenizer)
+        train, val, test = made.splits(self.length, shifted=self.task == "next")
+        count, own = made.counts[0].tokens, made.tokenizer
+        if count <= self.length:
+            raise DataError(
+                "a row must be shorter than the training text",
+                got=f"length={self.length} for {counted(count, 'token')}",
+                do=f"Pass length={max(2, count // 8)}, or bring more text",
+            )
+        asked = (count - 1) / len(train) if self.task == "next" else inputs.p_hidden * count / len(train)
+        name = "next token" if self.task == "next" else "hidden token"
+        target = Target("tokens", name, dim=own.num_tokens, scale=(asked,), sizes=token_sizes(own))
+        return Data(train, val, test, target, inputs, stem(place), None, _account(made, place.name))
+
+
+def _account(made: Shards, name: str) -> Account:
+    told, counts = made.told, made.counts
+    total, closing = sum(own.tokens for own in counts), sum(own.documents for own in counts)
+    size = sum(own.bytes for own in counts) / max(1, total - closing)
+    line = f"{total:,} tokens of {made.tokenizer.num_tokens:,}, {size:.2f} bytes each"
+    parts = ", ".join(f"{part} {own.tokens:,}" for part, own in zip(PARTS, counts))
+    return Account(
+        name,
+        told["read"],
+        tuple(Refusal(reason, count) for reason, count in told["refused"]),
+        (f"{line}, in {counted(told['documents'], 'document')}",),
+        (f"tokens: {parts}", *told["notes"]),
+    )

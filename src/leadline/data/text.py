@@ -1,0 +1,184 @@
+"""Own data: text becomes `Data` in one call.
+
+import leadline as ll
+data = ll.data.text("books")                                       # a folder of text: predict the next token
+data = ll.data.text("books", task="masked")                        # or hidden ones
+data = ll.data.text("reviews.csv", text="review", target="stars")  # a table: classes, or a number
+data = ll.data.text("eng-fra.tsv")                                 # two columns: translate
+print(data.account)          # what was read, refused and cut; tokens, and bytes a token
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from leadline.config import plain
+from leadline.data.arguments import checked
+from leadline.data.data import Data
+from leadline.data.folder import Lost, survey
+from leadline.data.frame import stem
+from leadline.data.held_out import Held
+from leadline.data.packed import Documents, Packing
+from leadline.data.text_files import exists, find_texts, pattern_of, stamp_of
+from leadline.data.text_tables import TABLES, Making, Rows, labelled, paired, read_text_table, spanned, tagged
+from leadline.data.tokens import MOST_LENGTH, TASKS
+from leadline.data.vocabulary import given_tokenizer
+from leadline.errors import DataError, UserError
+from leadline.names import lookup
+from leadline.settings import given, whole
+from leadline.text.tokenizer import Tokenizer
+
+_STREAMS = ("next", "masked")
+
+
+@checked
+def text(
+    path: str | Path | None,
+    *,
+    task: str | None = None,
+    text: str | Sequence[str] | None = None,
+    source: str | None = None,
+    target: str | None = None,
+    tokenizer: Any = None,
+    kind: str = "bpe",
+    num_tokens: int | None = None,
+    length: int = 256,
+    separator: str | None = None,
+    every: int | None = None,
+    val: float | None = None,
+    test: float | None = None,
+    seed: int = 0,
+    cache: bool = True,
+) -> Data:
+    """Text of one's own, as tokens.
+
+    Args:
+        path: a file of text or a folder of them, in UTF-8 (UTF-16 with its mark, and Latin letters, are found out;
+            either may be packed, .gz); or a table: .csv, .tsv, .parquet or .jsonl.
+        task: "next" token, "masked" tokens, "classes", "pairs", "tags" or "spans"; by default as the columns say, and
+            next for text. For tags a file of lines "word … tag", with a blank line between sentences.
+        text: the column of a table that holds the text; two of them are read one after the other.
+        source, target: columns. source and target make pairs, text and target classes (or numbers); spans take question
+            and context as text and the answer as target. A .tsv of two columns without names is pairs.
+        tokenizer: a `Tokenizer` or its file; by default one is trained on the training texts.
+        kind: of that tokenizer: bpe, wordpiece, unigram, bytes or characters.
+        num_tokens: of its vocabulary; by default from 1,024 to 32,768, by the size of the text.
+        length: most tokens of a row, from 2 to 65,536; of pairs, of source and target each.
+        separator: a regular expression that parts the documents in a file, such as "\\n\\n" or "^Chapter"; by default a
+            file is a document.
+        every: hold out by place: every k-th document (or row of a table) is test, the one before it val; at least 3.
+        val, test: parts of the documents, drawn at random, 0.05 each by default; rows of a table 0.1. Where there are
+            fewer than three documents, blocks of them, evenly spaced.
+        seed: of that draw, any whole number.
+        cache: keep tokens on disk where they are many or took long.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     for k in range(20):
+    ...         _ = Path(folder, f"{k}.txt").write_text(f"The {k}th cat sat on a mat. " * 9)
+    ...     data = text(folder, length=16, kind="bytes", cache=False)
+    >>> data.target.kind, tuple(data.train.x.shape), len(data.test) > 0
+    ('tokens', (270, 16), True)
+    """
+    place = _place(path)
+    if task is not None:
+        task = lookup(task, {word: word for word in TASKS}, "task")
+    length = whole("length", length, 2, MOST_LENGTH, usual=256)
+    every = None if every is None else whole("every", every, 3, usual=20)
+    num_tokens = None if num_tokens is None else whole("num_tokens", num_tokens, 2, 2**24, usual=8192)
+    options: dict[str, Any] = {"path": str(place), "task": task, "text": text, "source": source, "target": target}
+    options |= {"tokenizer": _told(tokenizer), "kind": kind, "num_tokens": num_tokens, "length": length}
+    options |= {"separator": separator, "every": every, "val": val, "test": test, "seed": seed, "cache": cache}
+    own, share = given_tokenizer(tokenizer), 0.05 if task in (None, *_STREAMS) else 0.1
+    pattern_of(separator)
+    rows = None
+    if place.is_file() and place.name.lower().endswith(TABLES) and task != "tags":
+        rows = read_text_table(place, plain=(text, source, target) == (None, None, None) and task in (None, "pairs"))
+        task = _task_of(rows, task, text, source, target)
+        share = 0.05 if task in _STREAMS else 0.1
+    elif text or source or target or task not in (None, *_STREAMS, "tags"):
+        what = f"{task}" if task not in (None, *_STREAMS, "tags") else "columns"
+        raise DataError(f"{what} must be of a table", got=place.name, do=f"Name one that ends in {', '.join(TABLES)}")
+    held = Held(share if val is None else val, share if test is None else test, seed, every)
+    how = Making(held, own, kind, num_tokens, length)
+    if task == "tags":
+        made = tagged(place, how)
+    elif rows is None or task in _STREAMS:
+        packing = Packing(task or "next", own, kind, num_tokens, length, cache)
+        read = _documents(place, separator, rows, text)
+        made = packing.data(read, held, place, {"files": _stamps(place), "separator": separator, "text": text})
+    elif task == "pairs":
+        made = paired(rows, source, target, how)
+    else:
+        made = (spanned if task == "spans" else labelled)(rows, text, target, how)
+    return replace(made, name=stem(place), recipe={"source": "text", "options": plain(options)})
+
+
+def _documents(
+    place: Path, separator: str | None, rows: Rows | None, text: str | Sequence[str] | None
+) -> Callable[[], Documents]:
+    """What reads the documents of files, or those in a column of a table."""
+    return (lambda: find_texts(place, separator)) if rows is None else (lambda: _Listed(rows, text))
+
+
+class _Listed:
+    """The texts of a column of a table, each a document."""
+
+    def __init__(self, rows: Rows, text: str | Sequence[str] | None):
+        names = list(rows.table.columns)
+        name = text if isinstance(text, str) else names[0] if text is None and len(names) == 1 else "text"
+        texts = rows.column(name)
+        self.lost, self.notes, self.read = Lost(), tuple(rows.notes), len(texts)
+        for row, one in enumerate(texts):
+            if not one.strip():
+                self.lost.add("holds no text", rows.table.at(row))
+        self._texts = [one for one in texts if one.strip()]
+        self.sizes = tuple(map(len, self._texts))
+        if not self._texts:
+            raise DataError(f"{name} must hold text in some row", got="none", do="Name another column")
+
+    def pieces(self) -> Iterator[tuple[int, str, bool]]:
+        return ((number, one, True) for number, one in enumerate(self._texts))
+
+
+def _stamps(place: Path) -> list[Any]:
+    """What tells whether files changed: names, sizes and times."""
+    return [place.name, *stamp_of(place)] if place.is_file() else sorted(survey(place).stamps.items())
+
+
+def _place(path: str | Path | None) -> Path:
+    if path is None:
+        raise DataError("path must name a file or folder of text", got="path=None", do='Write it in quotes, as "books"')
+    return exists(Path(path).expanduser().absolute())
+
+
+def _told(tokenizer: Any) -> str | None:
+    """A tokenizer as a recipe holds it: the place of its file, or its JSON."""
+    if tokenizer is None:
+        return None
+    if isinstance(tokenizer, Tokenizer):
+        return tokenizer.to_json()
+    name = str(tokenizer)
+    return name if name.lstrip().startswith("{") else str(Path(name).expanduser().absolute())
+
+
+def _task_of(
+    rows: Rows, task: str | None, text: str | Sequence[str] | None, source: str | None, target: str | None
+) -> str:
+    """What a table is read for."""
+    if task is not None:
+        return task
+    if source is not None or rows.plain:
+        return "pairs"
+    if target is not None:
+        return "classes"
+    if text is not None or len(rows.table.columns) == 1:
+        return "next"
+    raise UserError(
+        "a table of text must be told its columns",
+        got=f"{given('text', text)} for the columns {', '.join(list(rows.table.columns)[:8])}",
+        do="Name them: text= and target= for classes, source= and target= for pairs, text= alone for the next token",
+    )

@@ -1,0 +1,457 @@
+"""Rows of text and what is known of each: classes or numbers, translations, tags of words, answers to questions.
+
+The tokenizer, where none is given, is trained on the training rows alone. Rows are padded to the longest, up to
+`length`; what is longer is cut and counted. Rows that say the same (a sentence with two translations, two questions on
+one text) stay in one split.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from leadline.data.account import Account, Refusal, counted
+from leadline.data.cells import Cells, Table, cells_of
+from leadline.data.columns import named
+from leadline.data.data import Data, Split
+from leadline.data.held_out import Held
+from leadline.data.outcome import read_outcome, with_figures
+from leadline.data.table import ENDINGS, read_rows
+from leadline.data.target import Target
+from leadline.data.text_files import find_texts
+from leadline.data.tokens import NOTHING, Tokens, framed_rows, padded, pair_rows, text_columns
+from leadline.data.vocabulary import token_sizes, trained
+from leadline.errors import DataError, UserError
+from leadline.settings import given
+from leadline.text.tokenizer import Tokenizer
+
+JSON_LINES = (".jsonl", ".jsonl.gz", ".ndjson")
+TABLES = (*ENDINGS, *JSON_LINES)
+_TOGETHER = 4096  # rows that are encoded at once
+_SHOWN = 5
+
+
+@dataclass(frozen=True)
+class Making:
+    """How rows become tokens.
+
+    Args:
+        held: which rows are held out.
+        tokenizer: given, or None to train one.
+        kind, num_tokens: of the one that is trained.
+        length: most tokens of a row.
+    """
+
+    held: Held
+    tokenizer: Tokenizer | None
+    kind: str
+    num_tokens: int | None
+    length: int
+
+    def words(self, texts: Sequence[Sequence[str]], rows: Tensor) -> Tokenizer:
+        """The tokenizer, of some rows of several columns where it must be trained."""
+        if self.tokenizer is not None:
+            return self.tokenizer
+        picked = [[column[row] for row in rows.tolist()] for column in texts]
+        total = sum(len(text) for column in picked for text in column)
+        return trained((text for row in zip(*picked) for text in row), total, self.kind, self.num_tokens)
+
+
+@dataclass(eq=False)
+class Rows:
+    """The rows of a table in use.
+
+    Args:
+        table: all that were read.
+        lost: rows that are left out, and why.
+        notes: what a reader should know.
+        plain: two columns without names, source and target.
+    """
+
+    table: Table
+    lost: dict[str, list[int]] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+    plain: bool = False
+
+    def __post_init__(self):
+        self.used = np.ones(len(self.table), dtype=bool)
+        self.notes = [*self.table.notes, *self.notes]
+
+    def refuse(self, mask: Any, reason: str) -> None:
+        """Leave out rows where `mask` holds."""
+        lost = np.flatnonzero(np.asarray(mask) & self.used)
+        self.used[lost] = False
+        if len(lost):
+            self.lost.setdefault(reason, []).extend(self.table.numbers[lost].tolist())
+
+    def column(self, name: str) -> list[str]:
+        """The texts of a column in all rows."""
+        return text_columns(self.table, [name])[0]
+
+    def left(self) -> np.ndarray:
+        """The rows in use; too few are refused."""
+        rows = np.flatnonzero(self.used)
+        if len(rows) < 3:
+            why = "; ".join(f"{len(numbers)}: {reason}" for reason, numbers in self.lost.items())
+            raise DataError(
+                f"{self.table.source} must have at least 3 rows to train, validate and test on",
+                got=f"{len(rows)} of {len(self.table)} that can be used" + (f" ({why})" if why else ""),
+                do="Bring more rows",
+            )
+        return rows
+
+    def account(self, columns: Iterable[str], notes: Iterable[str]) -> Account:
+        refused = [
+            *self.table.refused,
+            *(Refusal(reason, len(lost), tuple(lost[:_SHOWN])) for reason, lost in self.lost.items()),
+        ]
+        read = len(self.table) + sum(refusal.count for refusal in self.table.refused)
+        return Account(
+            self.table.source, read, tuple(refused), tuple(columns), (*self.notes, *notes), f"{self.table.word}s"
+        )
+
+
+def read_text_table(path: Path, plain: bool = False) -> Rows:
+    """The table in a file.
+
+    Args:
+        path: one that ends as `TABLES` say.
+        plain: no column was asked for by name: a .tsv may be two columns without names.
+    """
+    name = path.name.lower()
+    if name.endswith(JSON_LINES):
+        return Rows(_json_lines(path))
+    if plain and name.endswith((".tsv", ".tsv.gz")):
+        found = _two_columns(path)
+        if found is not None:
+            return found
+    return Rows(read_rows(path))
+
+
+def labelled(rows: Rows, text: str | Sequence[str] | None, target: str | None, how: Making) -> Data:
+    """Texts, one or two a row, and a class or a number of each."""
+    names = _names(rows.table, text, ("text",), target)
+    _check(rows.table, "target", target)
+    texts = [rows.column(name) for name in names]
+    outcome = read_outcome(str(target), rows.table.columns[str(target)])
+    rows.refuse([not all(part.strip() for part in row) for row in zip(*texts)], f"{' or '.join(names)} is empty")
+    rows.refuse(outcome.missing, f"{target}, the target, is missing")
+    rows.refuse(outcome.misfit, f"{target}, the target, is not a number")
+    used = rows.left()
+    y, kind = outcome.settle(used, None, rows.table.at)
+    texts = [[column[row] for row in used] for column in texts]
+    parts = how.held.rows(len(used), stratify=y if kind.discrete else None)
+    own = how.words(texts, parts[0])
+    inputs = Tokens("classes", how.length, own, names=names)
+    x, _, cut = framed_rows(inputs, [_encoded(own, column) for column in texts])
+    inputs = Tokens("classes", max(2, x.shape[1]), own, names=names)
+    target_ = with_figures(kind, outcome.exactly(used, y)[parts[0]])
+    return _data(rows, used, x, y, parts, target_, inputs, [f"{target_}, the target"], cut, how)
+
+
+def paired(rows: Rows, source: str | None, target: str | None, how: Making) -> Data:
+    """Texts and their translations."""
+    first, second = list(rows.table.columns)[:2] if rows.plain else (source, target)
+    for role, name in (("source", first), ("target", second)):
+        _check(rows.table, role, name)
+    sides = [rows.column(str(first)), rows.column(str(second))]
+    rows.refuse([not (a.strip() and b.strip()) for a, b in zip(*sides)], f"{first} or {second} is empty")
+    used = rows.left()
+    sides = [[side[row] for row in used] for side in sides]
+    parts = how.held.rows(len(used), **_together(sides[0], how.held))
+    own = how.words(sides, parts[0])
+    a, b = (_encoded(own, side) for side in sides)
+    S, T = (max(2, min(how.length, longest)) for longest in (max(map(len, a)), 1 + max(map(len, b))))
+    inputs = Tokens("pairs", T, own, len_source=S, names=(str(first),))
+    x, y, cut = pair_rows(inputs, a, b)
+    asked = float((y[parts[0]] != NOTHING).sum(1).double().mean())
+    target_ = Target("tokens", str(second), dim=own.num_tokens, scale=(asked,), sizes=token_sizes(own))
+    lines = [f"{first}: source, up to {S} tokens", f"{second}: target, up to {T} tokens"]
+    return _data(rows, used, x, y, parts, target_, inputs, lines, cut, how)
+
+
+def spanned(rows: Rows, text: str | Sequence[str] | None, target: str | None, how: Making) -> Data:
+    """Questions, the texts that answer them, and where."""
+    names = _names(rows.table, text, ("question", "context"), None)
+    if len(names) != 2:
+        raise UserError(
+            "spans need two columns of text", got=given("text", text), do='Pass text=["question", "context"]'
+        )
+    known = list(rows.table.columns)
+    target = target or next((name for name in ("answer", "answers.text") if name in known), "answer")
+    _check(rows.table, "target", target)
+    begins = next((name for name in ("answer_start", "answers.answer_start") if name in known), None)
+    questions, contexts, answers = (rows.column(name) for name in (*names, target))
+    places = [-1] * len(answers) if begins is None else [_whole(word) for word in rows.column(begins)]
+    where = [_found(context, answer, place) for context, answer, place in zip(contexts, answers, places)]
+    rows.refuse([not (q.strip() and c.strip()) for q, c in zip(questions, contexts)], "question or context is empty")
+    rows.refuse([not answer.strip() for answer in answers], f"{target}, the answer, is missing")
+    rows.refuse([place < 0 for place in where], f"{target} is not in its context")
+    used = rows.left()
+    sides = [[side[row] for row in used] for side in (questions, contexts)]
+    parts = how.held.rows(len(used), **_together(sides[1], how.held))
+    own = how.words(sides, parts[0])
+    inputs = Tokens("spans", how.length, own, names=names)
+    tokens = [_encoded(own, side) for side in sides]
+    x, begun, cut = framed_rows(inputs, tokens)
+    spans = [
+        _span(own, contexts[row], tokens[1][k], where[row], len(answers[row])) for k, row in enumerate(used.tolist())
+    ]
+    ends = np.array([-1 if span is None else span[1] for span in spans])
+    unknown, beyond = ends < 0, ends >= begun[:, 1]
+    rows.refuse(_spread(unknown, used, len(rows.used)), "the tokenizer does not keep the context as it is written")
+    rows.refuse(_spread(beyond & ~unknown, used, len(rows.used)), f"the answer lies beyond {how.length} tokens")
+    left = rows.left()
+    y = torch.tensor([[0, 0] if span is None else list(span) for span in spans]) + torch.from_numpy(begun[:, :1])
+    keep = torch.from_numpy(np.isin(used, left))
+    place = keep.cumsum(0) - 1
+    parts = [place[part[keep[part]]] for part in parts]
+    inputs = Tokens("spans", max(2, x.shape[1]), own, names=names)
+    lines = [f"{names[0]} and {names[1]}: text", f"{target}: the stretch of the context that is asked for"]
+    return _data(rows, left, x[keep], y[keep], parts, Target("span", target), inputs, lines, cut, how)
+
+
+def tagged(path: Path, how: Making) -> Data:
+    """Sentences of words with a tag each: lines "word … tag", a blank line behind each sentence."""
+    sentences, wrong = _sentences(path)
+    if len(sentences) < 3:
+        raise DataError(
+            f"{path.name} must hold at least 3 sentences of tagged words",
+            got=f"{len(sentences)}",
+            do='Write a line "word tag" for each word, and a blank line between sentences',
+        )
+    table = Table({}, np.array([line for line, _, _ in sentences]), "line", path.name)
+    rows = Rows(table)
+    names = sorted({tag for _, _, tags in sentences for tag in tags})
+    code = {name: k for k, name in enumerate(names)}
+    if len(names) < 2:
+        raise DataError(
+            "words must have at least two tags", got=f"{names[0]!r} alone", do="Put the tag last in each line"
+        )
+    parts = how.held.rows(len(sentences))
+    own = how.words([[" ".join(words) for _, words, _ in sentences]], parts[0])
+    xs, ys = [], []
+    for _, words, tags in sentences:
+        tokens, first = word_tokens(own, words)
+        y = np.full(len(tokens), NOTHING)
+        y[first] = [code[tag] for tag in tags]
+        xs.append(tokens)
+        ys.append(y)
+    T = max(2, min(how.length, max(map(len, xs))))
+    cut = sum(len(tokens) > T for tokens in xs)
+    x = padded((tokens[:T] for tokens in xs), T, own.num_tokens)
+    y_ = padded((y[:T] for y in ys), T, len(names)).long()
+    asked = float((y_[parts[0]] != NOTHING).sum(1).double().mean())
+    target = Target("tokens", "tag", classes=tuple(names), dim=len(names), scale=(asked,))
+    if wrong:
+        rows.notes.append(
+            f"{counted(len(wrong), 'line')} without a tag left out: lines {', '.join(map(str, wrong[:5]))}"
+        )
+    lines = [f"tag: {len(names)} ({', '.join(names[:8])}{', …' if names[8:] else ''}), asked where a word begins"]
+    used = np.arange(len(sentences))
+    return _data(rows, used, x, y_, parts, target, Tokens("tags", T, own), lines, cut, how)
+
+
+def _data(
+    rows: Rows,
+    used: np.ndarray,
+    x: Tensor,
+    y: Tensor,
+    parts: Sequence[Tensor],
+    target: Target,
+    inputs: Tokens,
+    lines: list[str],
+    cut: int,
+    how: Making,
+) -> Data:
+    """Rows `parts` of x and y, with their account."""
+    numbers = torch.from_numpy(rows.table.numbers[used])
+    train, val, test = (Split(x[part], y[part], rows=numbers[part]) for part in parts)
+    total = int((x != NOTHING).sum())
+    notes = [f"{total:,} tokens of {inputs.tokenizer.num_tokens:,}, rows of {x.shape[1]}"]
+    if cut:
+        notes.append(f"{counted(cut, 'row')} cut to {how.length} tokens")
+    return Data(train, val, test, target, inputs, account=rows.account(lines, notes))
+
+
+def word_tokens(tokenizer: Tokenizer, words: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
+    """The tokens of a sentence, word by word, and where each word begins."""
+    found = tokenizer.encode_many([word if k == 0 else f" {word}" for k, word in enumerate(words)])
+    found = [tokens if len(tokens) else np.array([tokenizer.unknown or 0]) for tokens in found]
+    lengths = np.array([len(tokens) for tokens in found])
+    return np.concatenate(found).astype(np.int64), np.cumsum(lengths) - lengths
+
+
+def _encoded(tokenizer: Tokenizer, texts: Sequence[str]) -> list[np.ndarray]:
+    """Tokens of texts, some of them at a time."""
+    return [
+        np.asarray(tokens, np.int32)
+        for first in range(0, len(texts), _TOGETHER)
+        for tokens in tokenizer.encode_many(list(texts[first : first + _TOGETHER]))
+    ]
+
+
+def _names(table: Table, text: str | Sequence[str] | None, usual: Sequence[str], target: str | None) -> tuple[str, ...]:
+    """The columns that hold the text: named, usual, or the only one beside the target."""
+    if text is not None:
+        names = (text,) if isinstance(text, str) else tuple(text)
+    elif all(name in table.columns for name in usual):
+        names = tuple(usual)
+    else:
+        names = tuple(name for name in table.columns if name != target)
+        if len(names) != len(usual):
+            raise UserError(
+                "text must name the column that holds the text",
+                got=f"text=None for the columns {', '.join(list(table.columns)[:8])}",
+                do=f"Pass text={names[0]!r}" if names else "Bring a column of text",
+            )
+    for name in names:
+        _check(table, "text", name)
+    if len(names) > 2:
+        raise UserError("text must be one column or two", got=f"{len(names)}", do="Join some of them")
+    return names
+
+
+def _check(table: Table, role: str, name: str | None) -> None:
+    if name is None or name not in table.columns:
+        raise DataError(
+            f"{role} must name a column of {table.source}",
+            got=f"{role} {name!r}",
+            do=named(str(name), list(table.columns)).rstrip("."),
+        )
+
+
+def _together(texts: Sequence[str], held: Held) -> dict[str, Tensor]:
+    """Equal texts as groups, where there are any."""
+    code = {text: k for k, text in enumerate(dict.fromkeys(texts))}
+    if held.every is not None or len(code) == len(texts) or len(code) < 3:
+        return {}
+    return {"groups": torch.tensor([code[text] for text in texts])}
+
+
+def _spread(mask: np.ndarray, rows: np.ndarray, count: int) -> np.ndarray:
+    """A mask of some rows as one of all."""
+    found = np.zeros(count, dtype=bool)
+    found[rows] = mask
+    return found
+
+
+def _found(context: str, answer: str, place: int) -> int:
+    """Where the answer begins: as told, if it stands there, or at its first place."""
+    if place >= 0 and context.startswith(answer, place):
+        return place
+    return context.find(answer) if answer else -1
+
+
+def _whole(word: str) -> int:
+    return int(float(word)) if re.fullmatch(r"\d+(\.0*)?", word) else -1
+
+
+def _span(own: Tokenizer, context: str, tokens: np.ndarray, place: int, length: int) -> tuple[int, int] | None:
+    """The first and the last token of a stretch of a text; None if the tokens do not spell the text."""
+    ends = np.cumsum(np.asarray(own.token_bytes)[tokens])
+    if not len(ends) or ends[-1] != len(context.encode()):
+        return None
+    first, last = (len(context[:k].encode()) for k in (place, place + length))
+    return int(np.searchsorted(ends, first, "right")), int(np.searchsorted(ends, last, "left"))
+
+
+def _json_lines(path: Path) -> Table:
+    """The table in a file of one JSON object a line; what lies deeper is named with points, a list is its first."""
+    found: list[dict[str, Any]] = []
+    numbers: list[int] = []
+    for number, line in _lines(path):
+        if not line.strip():
+            continue
+        try:
+            row = json.loads(line)
+            if not isinstance(row, Mapping):
+                raise ValueError("no object")
+        except ValueError as error:
+            raise DataError(
+                f"every line of {path.name} must be a JSON object", got=f"line {number}: {error}", do="Mend the line"
+            ) from None
+        found.append(dict(_flat(row)))
+        numbers.append(number)
+    if not found:
+        raise DataError(f"{path.name} must have rows", got="none", do="Check that it was written")
+    names = dict.fromkeys(name for row in found for name in row)
+    columns: dict[str, Cells] = {name: cells_of([row.get(name) for row in found], name) for name in names}
+    return Table(columns, np.array(numbers), "line", path.name)
+
+
+def _flat(row: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, Any]]:
+    for name, value in row.items():
+        if isinstance(value, list):
+            value = value[0] if value else None
+        if isinstance(value, Mapping):
+            yield from _flat(value, f"{before}{name}.")
+        elif not isinstance(value, list):
+            yield f"{before}{name}", value
+
+
+def _two_columns(path: Path) -> Rows | None:
+    """Sentences and their translations, parted by a tab, without quotes; None for a file with a line of names."""
+    pairs: list[tuple[int, list[str]]] = []
+    wrong: list[int] = []
+    more = 0
+    for number, line in _lines(path):
+        cells = line.split("\t")
+        if len(cells) >= 2:
+            pairs.append((number, cells[:2]))
+            more = max(more, len(cells) - 2)
+        elif line.strip():
+            wrong.append(number)
+    if not pairs:
+        return None
+    first = pairs[0][1]
+    again = [{cells[k] for _, cells in pairs[1:]} for k in (0, 1)]
+    if all(re.fullmatch(r"[A-Za-z_][\w-]{0,30}", cell) and cell not in known for cell, known in zip(first, again)):
+        return None
+    columns: dict[str, Cells] = {f"column_{k + 1}": cells_of([cells[k] for _, cells in pairs], "") for k in (0, 1)}
+    refused = (Refusal("the line has no tab", len(wrong), tuple(wrong[:_SHOWN])),) if wrong else ()
+    notes = ["two columns without names are source and target"]
+    notes += [f"{counted(more, 'further column')} left out"] if more else []
+    numbers = np.array([number for number, _ in pairs])
+    return Rows(Table(columns, numbers, "line", path.name, refused, nameless=True), notes=notes, plain=True)
+
+
+def _sentences(path: Path) -> tuple[list[tuple[int, list[str], list[str]]], list[int]]:
+    """The first line, the words and the tags of each sentence; and lines without a tag."""
+    found: list[tuple[int, list[str], list[str]]] = []
+    wrong: list[int] = []
+    begun = True
+    for number, line in _lines(path):
+        cells = line.split()
+        if not cells or cells[0] == "-DOCSTART-" or (line.startswith("# ") and "=" in cells):
+            begun = True
+        elif len(cells) == 1:
+            wrong.append(number)
+        else:
+            if begun:
+                found.append((number, [], []))
+            found[-1][1].append(cells[0])
+            found[-1][2].append(cells[-1])
+            begun = False
+    return found, wrong
+
+
+def _lines(path: Path) -> Iterator[tuple[int, str]]:
+    """The lines of a file of text, numbered from 1."""
+    rest, number = "", 1
+    for _, piece, _ in find_texts(path).pieces():
+        lines = (rest + piece).split("\n")
+        for line in lines[:-1]:
+            yield number, line
+            number += 1
+        rest = lines[-1]
+    if rest:
+        yield number, rest

@@ -1,0 +1,211 @@
+"""Tables of text: classes, numbers, pairs, spans and tags; what is cut, refused and kept together."""
+
+from __future__ import annotations
+
+import gzip
+import json
+
+import numpy as np
+import pytest
+import torch
+
+from leadline.data.text import text
+from leadline.data.tokens import NOTHING
+from leadline.errors import DataError, UserError
+from leadline.text.tokenizer import Tokenizer
+
+WORDS = ("the", "a", "cat", "dog", "sat", "on", "under", "mat", "tree", "river", "ran", "and", "then", "slept")
+SPECIALS = ("<pad>", "<end>", "<start>", "<cls>", "<sep>", "<mask>")
+
+
+@pytest.fixture(autouse=True)
+def _own_cache(tmp_path, monkeypatch):
+    monkeypatch.setenv("LEADLINE_CACHE", str(tmp_path / "cache"))
+
+
+@pytest.fixture(scope="module")
+def words():
+    return Tokenizer.train([_line(k, 50) for k in range(20)], kind="bpe", num_tokens=400, specials=SPECIALS)
+
+
+def _line(seed, count=6):
+    return " ".join(np.random.default_rng(seed).choice(WORDS, count))
+
+
+def _csv(tmp_path, count=40):
+    path = tmp_path / "reviews.csv"
+    rows = [f'"{_line(k, 3 + k % 7)}",{("bad", "good")[k % 2]},{k % 5 + 0.5}' for k in range(count)]
+    path.write_text("\n".join(["review,mood,stars", *rows]))
+    return path
+
+
+def test_classes(tmp_path, words):
+    data = text(_csv(tmp_path), text="review", target="mood", tokenizer=words)
+    assert data.target.kind == "binary" and data.target.classes == ("bad", "good") and len(data.train) == 32
+    x = data.inputs.encode(data.train.x)
+    assert (x[:, 0] == words.cls).all() and (x == words.sep).sum(1).eq(1).all() and data.train.y.shape == (32,)
+    lines = (_csv(tmp_path).read_text()).splitlines()
+    for k in range(3):
+        line = lines[int(data.train.rows[k]) - 1]
+        assert words.decode(x[k][x[k] > max(words.cls, words.sep, words.mask)].tolist()) == line.split('"')[1]
+    assert data.inputs.sizes(tuple(x.shape[1:]))["length"] == x.shape[1] and "mood" in str(data.account)
+    assert text(**data.recipe["options"]).fingerprint == data.fingerprint
+
+
+def test_numbers(tmp_path, words):
+    data = text(_csv(tmp_path), text="review", target="stars", tokenizer=words)
+    assert data.target.kind == "real" and data.target.shift[0] == pytest.approx(2.5, abs=0.5)
+
+
+def test_two_columns_of_text_stand_one_behind_the_other(tmp_path, words):
+    path = tmp_path / "pairs.jsonl"
+    path.write_text("\n".join(json.dumps({"a": _line(k), "b": _line(-k % 97), "same": k % 3}) for k in range(30)))
+    data = text(path, text=["a", "b"], target="same", tokenizer=words)
+    x = data.inputs.encode(data.train.x)
+    assert data.target.kind == "classes" and (x == words.sep).sum(1).eq(2).all()
+    assert torch.equal(data.inputs.read([(_line(3), _line(94))]), data.inputs.read([{"a": _line(3), "b": _line(94)}]))
+    with pytest.raises(UserError, match="equally many"):
+        data.inputs.read(["one", ("one", "two")])
+
+
+def test_long_rows_are_cut_and_counted(tmp_path, words):
+    data = text(_csv(tmp_path), text="review", target="mood", tokenizer=words, length=6)
+    x = data.inputs.encode(torch.cat([split.x for _, split in data.splits()]))
+    assert x.shape[1] == 6 and (x == words.sep).any(1).all() and "cut to 6 tokens" in str(data.account)
+
+
+def test_rows_without_text_or_target_are_refused(tmp_path, words):
+    path = _csv(tmp_path)
+    path.write_text(path.read_text() + '\n"",good,1\n"a cat",,2')
+    account = text(path, text="review", target="mood", tokenizer=words).account
+    assert account.read == 42 and account.used == 40 and "review is empty" in str(account)
+    assert "mood, the target, is missing (line 43)" in str(account)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"text": "reveiw", "target": "mood"}, "review"),
+        ({"text": "review", "target": "mod"}, "mood"),
+        ({}, "must be told its columns"),
+        ({"task": "pairs", "source": "review"}, "target must name"),
+        ({"task": "spans"}, "text must name|two columns"),
+        ({"text": ["review", "mood", "stars"], "target": "mood"}, "one column or two"),
+    ],
+)
+def test_columns_are_refused_by_name(tmp_path, words, options, message):
+    with pytest.raises(UserError, match=message):
+        text(_csv(tmp_path), tokenizer=words, **options)
+
+
+def test_a_column_of_text_alone_is_documents(tmp_path, words):
+    data = text(_csv(tmp_path), text="review", tokenizer=words, length=8)
+    assert data.target.kind == "tokens" and data.train.x.shape[1] == 8 and "40 documents" in str(data.account)
+    path = tmp_path / "docs.jsonl.gz"
+    with gzip.open(path, "wt") as file:
+        file.write("\n".join(json.dumps({"text": _line(k)}) for k in range(30)) + "\n\n")
+    assert "30 documents" in str(text(path, tokenizer=words, length=8).account)
+
+
+def _tsv(tmp_path, name="eng-fra.tsv", count=40):
+    path = tmp_path / name
+    content = "\n".join(f'{_line(k)}.\t"{_line(k + 500, 4 + k % 5)}' for k in range(count))
+    path.write_bytes(gzip.compress(content.encode()) if name.endswith(".gz") else content.encode())
+    return path
+
+
+@pytest.mark.parametrize("name", ["eng-fra.tsv", "eng-fra.tsv.gz"])
+def test_two_columns_without_names_are_pairs(tmp_path, words, name):
+    data = text(_tsv(tmp_path, name), tokenizer=words)
+    S, T = data.inputs.len_source, data.inputs.length
+    x, y = data.asked(torch.arange(len(data.train)))
+    assert x.shape[1] == S + T and y.shape[1] == T and (x[:, S] == words.start).all()
+    told = data.inputs.sizes((S + T,))
+    assert told["len_source"] == S and told["length"] == T and "source and target" in str(data.account)
+    for row, answer, line in zip(x, y, data.train.rows.tolist()):
+        source, target = row[:S], answer[answer != NOTHING]
+        assert int(target[-1]) == words.end and torch.equal(row[S + 1 : S + len(target)], target[:-1])
+        assert words.decode(source[source != words.pad].tolist()) == _line(line - 1) + "."
+        assert words.decode(target[:-1].tolist()) == f'"{_line(line + 499, 4 + (line - 1) % 5)}'
+    assert data.target.scale[0] == pytest.approx(float((y != NOTHING).sum(1).double().mean()))
+
+
+def test_named_pairs_read_and_cut(tmp_path, words):
+    path = tmp_path / "pairs.csv"
+    path.write_text("id,en,fr\n" + "\n".join(f"{k},{_line(k)},{_line(k + 99)}" for k in range(30)))
+    data = text(path, source="en", target="fr", tokenizer=words, length=5)
+    assert data.inputs.len_source == 5 and data.train.y.shape[1] == 5 and "cut to 5 tokens" in str(data.account)
+    rows = data.inputs.encode(data.inputs.read(["the cat", "a dog sat"]))
+    assert rows.shape == (2, 6) and (rows[:, 5] == words.start).all()
+    begun = data.inputs.encode(data.inputs.read([("the cat", "a dog")]))
+    assert begun.shape == (1, 8) and words.decode(begun[0, 6:].tolist()) == "a dog"
+
+
+def test_equal_sources_stay_in_one_split(tmp_path, words):
+    path = tmp_path / "pairs.tsv"
+    path.write_text("\n".join(f"{_line(k // 4)}.\t{_line(k + 500)}" for k in range(80)))
+    data = text(path, tokenizer=words, val=0.2, test=0.2)
+    sources = [{tuple(row) for row in split.x[:, : data.inputs.len_source].tolist()} for _, split in data.splits()]
+    assert len(sources) == 3 and sum(map(len, sources)) == len(set.union(*sources)) == 20
+
+
+def test_lines_without_a_tab_are_refused(tmp_path, words):
+    path = _tsv(tmp_path)
+    path.write_text(path.read_text() + "\nno tab here\n")
+    assert "refused 1: the line has no tab (line 41)" in str(text(path, tokenizer=words).account)
+
+
+def test_spans(tmp_path, words):
+    path = tmp_path / "squad.jsonl"
+    rows = []
+    for k in range(30):
+        context = f"{_line(k)} naïve tree — (seven) {_line(k + 7)}"
+        answer = ("naïve tree", context.split()[-1], "seven")[k % 3]
+        start = context.rindex(answer)
+        rows.append(
+            {"question": "which tree?", "context": context, "answers": {"text": [answer], "answer_start": [start]}}
+        )
+    rows.append({"question": "which?", "context": "a cat", "answers": {"text": ["zebra"], "answer_start": [0]}})
+    path.write_text("\n".join(json.dumps(row, ensure_ascii=False) for row in rows))
+    data = text(path, task="spans", tokenizer=words)
+    assert data.target.kind == "span" and "is not in its context" in str(data.account) and data.account.used == 30
+    for name, split in data.splits():
+        x, y = data.asked(torch.arange(len(split)), name)
+        for row, (first, last), line in zip(x.tolist(), y.tolist(), split.rows.tolist()):
+            answer = rows[line - 1]["answers"]["text"][0]
+            assert words.decode(row[first : last + 1]).strip() == answer
+    most = data.train.x.shape[1] - 5
+    short = text(path, task="spans", tokenizer=words, length=most)
+    assert f"beyond {most} tokens" in str(short.account) and short.train.x.shape[1] == most
+
+
+def test_tags(tmp_path, words):
+    path = tmp_path / "ner.txt"
+    tag = {"cat": "B-ANIMAL", "dog": "B-ANIMAL"}
+    sentences = [_line(k, 5).split() for k in range(20)]
+    path.write_text(
+        "\n\n".join("\n".join(f"{w} X {tag.get(w, 'O')}" for w in line) for line in sentences) + "\n\nlost\n"
+    )
+    data = text(path, task="tags", tokenizer=words)
+    assert (
+        data.target.classes == ("B-ANIMAL", "O")
+        and data.target.dim == 2
+        and "1 line without a tag" in str(data.account)
+    )
+    x, y = data.asked(torch.arange(len(data.train)))
+    for row, tags in zip(x, y):
+        line = words.decode(row[row != words.pad].tolist()).split()
+        assert [data.target.classes[k] for k in tags[tags != NOTHING].tolist()] == [tag.get(w, "O") for w in line]
+
+
+def test_lines_that_are_no_json_are_named(tmp_path):
+    path = tmp_path / "a.jsonl"
+    path.write_text('{"text": "a"}\n[1]\n')
+    with pytest.raises(DataError, match="line 2"):
+        text(path)
+
+
+def test_the_tokenizer_of_a_table_is_trained_on_training_rows(tmp_path):
+    data = text(_csv(tmp_path, 60), text="review", target="mood", num_tokens=300)
+    assert data.inputs.tokenizer.num_tokens <= 300 and data.inputs.tokenizer.pad == 0
+    assert "a cat" in data.inputs.decode(data.inputs.read(["a cat"]))[0]
