@@ -35,7 +35,9 @@ from leadline.likelihoods.prediction import Prediction
 from leadline.likelihoods.quantile import Quantile
 from leadline.likelihoods.robust import Robust
 from leadline.likelihoods.signs import Signs
+from leadline.likelihoods.span import Span
 from leadline.likelihoods.student_t import StudentT
+from leadline.likelihoods.tokens import Tokens
 from leadline.likelihoods.von_mises import VonMises
 from leadline.names import lookup, suggest
 
@@ -68,10 +70,12 @@ LIKELIHOODS: dict[str, type[Likelihood]] = {
     "Pixels": Pixels,
     "Boxes": Boxes,
     "HeatMaps": HeatMaps,
+    "Tokens": Tokens,
+    "Span": Span,
 }
 
 #: what `likelihood_for` fills in from the target; everything else of a constructor is the user's to choose
-FROM_TARGET = ("num_classes", "num_points", "dim", "shift", "scale", "options", "names")
+FROM_TARGET = ("num_classes", "num_points", "num_tokens", "dim", "shift", "scale", "options", "names", "per", "sizes")
 
 DEFAULTS = {
     "signs": "Signs",
@@ -88,6 +92,8 @@ DEFAULTS = {
     "pixels": "Pixels",
     "boxes": "Boxes",
     "points": "HeatMaps",
+    "tokens": "Tokens",
+    "span": "Span",
 }
 
 
@@ -161,7 +167,9 @@ __all__ = [
     "Quantile",
     "Robust",
     "Signs",
+    "Span",
     "StudentT",
+    "Tokens",
     "VonMises",
     "choices",
     "kl",

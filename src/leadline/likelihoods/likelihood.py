@@ -38,6 +38,8 @@ class Likelihood(nn.Module, ABC, Configured):
     has_density: bool = True
     #: whether shift and scale, the unit of y, act through the buffers `_shift` and `_scale` alone
     unit_in_buffers: bool = False
+    #: whether its loss reads scores that are not computed yet (`leadline.layers.unembedding.Deferred`)
+    takes_deferred: bool = False
     #: kinds of target that it scores, the one that it is made for first
     kinds: tuple[str, ...] = ("real", "positive", "count", "angle", "proportion")
 

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import inspect
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
 from torch import nn
 
+from leadline.data.data import Data
 from leadline.errors import UnknownName, UserError
 from leadline.models.alexnet import AlexNet
 from leadline.models.as_dense import as_dense, dense_matrix, tied
+from leadline.models.bert import BERT
 from leadline.models.boolean import Boolean
 from leadline.models.capacity import capacity, capacity_without_errors, crosstalk, flip_probability
 from leadline.models.circuit import Circuit, Unit, circuit_of
@@ -20,6 +22,7 @@ from leadline.models.composed import Composed
 from leadline.models.constructed import folding, identity, interpolant, narrow, orthants, sawtooth
 from leadline.models.conv_net import ConvNet
 from leadline.models.conv_net_1d import ConvNet1D
+from leadline.models.davit import DaViT
 from leadline.models.dense_memory import DenseMemory
 from leadline.models.dense_twin import dense_twin
 from leadline.models.densenet import DenseNet
@@ -28,10 +31,12 @@ from leadline.models.equation import equations
 from leadline.models.fixed_joints import FixedJoints, smoothest
 from leadline.models.fusion import compose, fuse
 from leadline.models.gabor import Gabor
+from leadline.models.gpt import GPT
 from leadline.models.grid_detector import GridDetector
 from leadline.models.highway import Highway
 from leadline.models.hopfield import Hopfield
 from leadline.models.hourglass import Hourglass
+from leadline.models.image_gpt import ImageGPT
 from leadline.models.inverse import inverse
 from leadline.models.kinds import kind
 from leadline.models.lenet import LeNet
@@ -53,10 +58,14 @@ from leadline.models.separability import novikoff, separable, separate, version_
 from leadline.models.shake_resnet import ShakeResNet
 from leadline.models.shallow import Shallow
 from leadline.models.stochastic_depth import StochasticDepth
+from leadline.models.swin import Swin
 from leadline.models.symmetry import flip, fold, permute, rescale
+from leadline.models.t5 import T5
 from leadline.models.transfer import freeze, stages, thaw, transfer
+from leadline.models.transformer import Transformer
 from leadline.models.u_net import UNet
 from leadline.models.vgg import VGG
+from leadline.models.vit import ViT
 from leadline.models.wide_resnet import WideResNet
 from leadline.names import lookup, suggest
 from leadline.settings import whole
@@ -94,17 +103,31 @@ MODELS: dict[str, type[nn.Module]] = {
     "WideResNet": WideResNet,
     "ResNeXt": ResNeXt,
     "DenseNet": DenseNet,
+    "ViT": ViT,
+    "Swin": Swin,
+    "DaViT": DaViT,
+    "ImageGPT": ImageGPT,
+    "BERT": BERT,
+    "GPT": GPT,
+    "Transformer": Transformer,
+    "T5": T5,
 }
 
 #: what `build` fills in from the data; everything else of a constructor is the user's to choose
-FROM_DATA = ("dim_input", "dim_output", "channels", "size")
+FROM_DATA = (
+    *("dim_input", "dim_output", "channels", "size"),
+    *("num_tokens", "length", "len_source", "pad", "end", "sep"),
+)
 
 
-def build(name: str, dim_input: int | Sequence[int], dim_output: int, seed: int = 0, **options: Any) -> nn.Module:
+def build(
+    name: str, dim_input: int | Sequence[int] | Data, dim_output: int, seed: int = 0, **options: Any
+) -> nn.Module:
     """The model called `name`, with first weights drawn from `seed` alone.
 
     Args:
-        dim_input: numbers a row, or the shape of a row: (channels, rows, columns) of a picture.
+        dim_input: numbers a row, or the shape of a row, (channels, rows, columns) of a picture; or the data themselves,
+            which also tell what their tokens are.
 
     >>> build("mlp", 4, 3, hidden=(8,)).config["hidden"]
     [8]
@@ -123,22 +146,36 @@ def build(name: str, dim_input: int | Sequence[int], dim_output: int, seed: int 
                 do=f"{model_type.__name__} has {own}" if have or not known else suggest(option, known).rstrip("."),
             )
     seed = whole("seed", seed, 0, 2**63 - 1, usual=0)
+    told: dict[str, Any] = {}
+    if isinstance(dim_input, Data):
+        kind, told = dim_input.target.kind, dim_input.inputs.sizes(tuple(dim_input.train.x.shape[1:]))
+        asked = "tags" if kind == "tokens" and dim_output != told.get("num_tokens") else kind
+        head = getattr(model_type, "own_head", {}).get(asked)
+        options, dim_input = ({"head": head} if head else {}) | options, dim_input.shape_input
     shape = (dim_input,) if isinstance(dim_input, int) else tuple(dim_input)
+    sizes = sizes_from(model_type, shape, told)
+    if "dim_output" in inspect.signature(model_type).parameters:
+        sizes["dim_output"] = dim_output
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        return model_type(**sizes_from(model_type, shape), dim_output=dim_output, **options)
+        return model_type(**sizes, **options)
 
 
-def sizes_from(model_type: type[nn.Module], shape: Sequence[int]) -> dict[str, Any]:
-    """What a constructor is told of the rows: their number of values, or channels and size.
+def sizes_from(
+    model_type: type[nn.Module], shape: Sequence[int], told: Mapping[str, Any] | None = None
+) -> dict[str, Any]:
+    """What a constructor is told of the rows: their number of values, channels and size, or their tokens.
 
     Args:
         shape: of a row as the network reads it.
+        told: what the inputs say of rows of tokens.
 
     >>> sizes_from(MLP, (1, 28, 28)), sizes_from(LeNet, (1, 28, 28)), sizes_from(ConvNet1D, (40,))
     ({'dim_input': 784}, {'channels': 1, 'size': (28, 28)}, {'dim_input': 40, 'channels': 1})
     """
     wanted = inspect.signature(model_type).parameters
+    if told or "num_tokens" in wanted:
+        return _of_tokens(model_type, shape, told or {})
     if "channels" not in wanted:
         return {"dim_input": math.prod(shape)}
     if "dim_input" in wanted:  # a series, with or without channels
@@ -152,6 +189,29 @@ def sizes_from(model_type: type[nn.Module], shape: Sequence[int]) -> dict[str, A
     raise UserError(f"{model_type.__name__} must be given {must}", got=f"rows of shape {tuple(shape)}", do=f"Use {do}")
 
 
+def _of_tokens(model_type: type[nn.Module], shape: Sequence[int], told: Mapping[str, Any]) -> dict[str, Any]:
+    """What a model of tokens is told of them; what it must know and the rows do not say is the message's."""
+    wanted = inspect.signature(model_type).parameters
+    name = model_type.__name__
+    if "num_tokens" not in wanted:
+        readers = [other for other, kind in MODELS.items() if "num_tokens" in inspect.signature(kind).parameters]
+        raise UserError(
+            f"{name} must be given numbers", got="rows of tokens", do=f"Use {', '.join(readers)}, which read tokens"
+        )
+    needed = [arg for arg in FROM_DATA if arg in wanted and wanted[arg].default is inspect.Parameter.empty]
+    lost = [arg for arg in needed if arg not in told and arg != "dim_output"]
+    if lost and not told:
+        raise UserError(
+            f"{name} must be given rows of tokens",
+            got=f"rows of shape {tuple(shape)} that are none",
+            do="Pass the data themselves: build(name, ll.data.text(…), …)",
+        )
+    if lost:
+        got = {"len_source": "a text without a source to translate"}.get(lost[0], f"rows that do not say {lost[0]}")
+        raise UserError(f"{name} must be given {' and '.join(lost)}", got=got, do="Use a model for this task")
+    return {arg: value for arg, value in told.items() if arg in wanted}
+
+
 def choices(model_type: type[nn.Module]) -> dict[str, inspect.Parameter]:
     """The arguments of a model that its user chooses."""
     parameters = inspect.signature(model_type).parameters
@@ -159,8 +219,11 @@ def choices(model_type: type[nn.Module]) -> dict[str, inspect.Parameter]:
 
 
 __all__ = [
+    "BERT",
+    "GPT",
     "MLP",
     "MODELS",
+    "T5",
     "VGG",
     "AlexNet",
     "Boolean",
@@ -168,6 +231,7 @@ __all__ = [
     "Composed",
     "ConvNet",
     "ConvNet1D",
+    "DaViT",
     "DenseMemory",
     "DenseNet",
     "FixedJoints",
@@ -176,6 +240,7 @@ __all__ = [
     "Highway",
     "Hopfield",
     "Hourglass",
+    "ImageGPT",
     "LeNet",
     "Linear",
     "ModernHopfield",
@@ -191,8 +256,11 @@ __all__ = [
     "ShakeResNet",
     "Shallow",
     "StochasticDepth",
+    "Swin",
+    "Transformer",
     "UNet",
     "Unit",
+    "ViT",
     "WideResNet",
     "as_dense",
     "build",
@@ -232,8 +300,8 @@ __all__ = [
     "smoothest",
     "stages",
     "thaw",
-    "torchvision_names",
     "tied",
+    "torchvision_names",
     "transfer",
     "version_space",
 ]

@@ -1,0 +1,182 @@
+"""Text out of a trained model: behind a beginning, or as the translation of a source.
+
+    behind     prompt -> tokens -> words drawn one after the other -> text                               (1)
+    across     source -> read once;  start -> words -> text                        runs on pairs         (2)
+
+Words are drawn, or with `beams` searched for (`leadline.text`). The token that closes a document ends a text; so does a
+stop text, which is left out. A text longer than the context goes on from its last half (`slide`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor, nn
+
+from leadline.data.inputs import Inputs
+from leadline.engine.decoder import scorer_of
+from leadline.errors import UserError
+from leadline.settings import whole
+from leadline.text.beam import beam_search
+from leadline.text.choosing import Choice, Constraint
+from leadline.text.decoding import Generated, Word, checked
+from leadline.text.decoding import generate as decode
+from leadline.text.stopping import Held, Stop, cut
+
+if TYPE_CHECKING:
+    from leadline.data.tokens import Tokens
+
+#: called with the number of a text and the piece that came
+OnText = Callable[[int, str], None]
+
+
+@dataclass(frozen=True)
+class Text:
+    """What a model wrote.
+
+    Args:
+        prompt: the beginning, or the source.
+        text: what came behind it.
+        tokens: of the new text, the one that ended it among them.
+        score: sum of their log-probabilities; of beams, divided by their number to the power of the penalty.
+        why: it ended: token, text, most or context.
+
+    >>> print(Text("Once ", "upon a time", [5, 6, 7], -2.5, "most"))
+    upon a time
+    """
+
+    prompt: str
+    text: str
+    tokens: list[int]
+    score: float
+    why: str
+
+    def __str__(self) -> str:
+        return self.text
+
+
+def generate(
+    model: nn.Module,
+    inputs: Inputs,
+    prompts: str | Sequence[str],
+    most: int = 200,
+    *,
+    temperature: float = 1.0,
+    top_k: int | None = None,
+    top_p: float | None = None,
+    min_p: float | None = None,
+    repetition: float = 1.0,
+    allowed: Tensor | Constraint | None = None,
+    beams: int = 1,
+    groups: int = 1,
+    diversity: float = 0.0,
+    penalty: float = 1.0,
+    early: bool | str = False,
+    stop: str | Sequence[str] = (),
+    seed: int = 0,
+    count: int = 1,
+    slide: bool = True,
+    on_text: OnText | None = None,
+) -> list[Text]:
+    """`count` texts for each prompt, in order (eqs. 1, 2).
+
+    Args:
+        model, inputs: of a run on text.
+        prompts: beginnings, or sources to translate; an empty one begins a document.
+        most: new words a text, at least 1.
+        temperature, top_k, top_p, min_p, repetition: as of `leadline.text.choosing.Choice`.
+        allowed: words that may come, (V,), or without beams a function of the tokens so far; by default all but the
+            special ones, and the one that closes a document.
+        beams: texts searched at once; 1 draws words instead.
+        groups, diversity, penalty, early: as of `leadline.text.beam.beam_search`.
+        stop: texts that end one.
+        seed: of the first text; the next ones have the next numbers.
+        count: texts for each prompt, at least 1.
+        slide: go on behind the context.
+        on_text: called as text comes, with the number of the text.
+    """
+    tokens = _of_words(inputs)
+    asked = [prompts] if isinstance(prompts, str) else list(prompts)
+    stops = (stop,) if isinstance(stop, str) else tuple(stop)
+    rows, source = _rows(tokens, asked)
+    count, most = whole("count", count), whole("most", most)
+    own = tokens.tokenizer
+    end = Stop(() if own.end is None else (own.end,), stops, own.bytes_of)
+    if allowed is None:
+        allowed = torch.from_numpy(~own.special) | (
+            torch.arange(own.num_tokens) == (-1 if own.end is None else own.end)
+        )
+    longest = max(len(row) for row in checked(rows, None))
+    times = 1 if beams > 1 else count
+    source = None if source is None else source.repeat_interleave(times, 0)
+    scorer = scorer_of(model, longest + most, source, tokens.length)
+    if beams > 1:
+        if not isinstance(allowed, Tensor):
+            raise UserError(
+                "beams take a list of allowed words", got="a function", do="Pass a tensor (V,), or no beams"
+            )
+        found = [
+            one
+            for texts in beam_search(scorer, rows, most, beams, end, count, penalty, early, groups, diversity, allowed)
+            for one in texts
+        ]
+    else:
+        choice = Choice(temperature, top_k, top_p, min_p, repetition, allowed)
+        pieces = _Pieces(own, stops, on_text) if on_text is not None else None
+        repeated = [row for row in rows for _ in range(count)]
+        found = decode(scorer, repeated, most, choice, end, seed, slide, None if pieces is None else pieces.add)
+    made = [_text(asked[number // count], one, tokens, stops) for number, one in enumerate(found)]
+    for number, text in enumerate(made) if on_text is not None else ():
+        shown = "" if beams > 1 else pieces.shown.get(number, "")  # type: ignore[union-attr]
+        rest = text.text.removeprefix(shown)
+        if rest and on_text is not None:
+            on_text(number, rest)
+    return made
+
+
+def _of_words(inputs: Inputs) -> Tokens:
+    from leadline.data.tokens import Tokens
+
+    if not isinstance(inputs, Tokens) or inputs.task not in ("next", "pairs"):
+        got = f"one for {inputs.task}" if isinstance(inputs, Tokens) else f"one on {type(inputs).__name__.lower()}"
+        raise UserError(
+            "a run must have learned the next word, or to translate, to generate text",
+            got=got,
+            do="Train one on a folder of texts: leadline train texts/ --model GPT",
+        )
+    return inputs
+
+
+def _rows(tokens: Tokens, prompts: Sequence[str]) -> tuple[list[list[int]], Tensor | None]:
+    """What the decoder reads first for each prompt, and the sources of a translation."""
+    if tokens.task == "pairs":
+        read = tokens.encode(tokens.read(list(prompts)))[:, : tokens.len_source]
+        return [[tokens.start] for _ in prompts], read
+    begin = [[] if tokens.tokenizer.end is None else [tokens.tokenizer.end]]
+    return [[int(token) for token in tokens.tokenizer.encode(prompt)] or begin[0] for prompt in prompts], None
+
+
+def _text(prompt: str, found: Generated, tokens: Tokens, stops: Sequence[str]) -> Text:
+    words = found.tokens[:-1] if found.why == "token" else found.tokens
+    return Text(prompt, cut(tokens.tokenizer.decode(words), stops), found.tokens, found.score, found.why)
+
+
+class _Pieces:
+    """Tokens as they come, handed on as text as soon as its letters are whole and no stop text can begin in it."""
+
+    def __init__(self, tokenizer: Any, stops: Sequence[str], on_text: OnText):
+        self.tokenizer, self.stops, self.on_text = tokenizer, stops, on_text
+        self.rows: dict[int, tuple[Any, Held]] = {}
+        self.shown: dict[int, str] = {}
+
+    def add(self, word: Word) -> None:
+        if word.row not in self.rows:
+            self.rows[word.row] = self.tokenizer.stream(), Held(self.stops)
+        letters, held = self.rows[word.row]
+        piece = "" if word.why == "token" else held.add(letters.add(word.token))
+        if piece:
+            self.shown[word.row] = self.shown.get(word.row, "") + piece
+            self.on_text(word.row, piece)

@@ -1,0 +1,173 @@
+"""BERT's folders: names and config of `transformers.Bert…`, one class of theirs for each head of ours.
+
+    tokens    BertForMaskedLM                    classes   BertForSequenceClassification
+    tags      BertForTokenClassification                   BertForNextSentencePrediction, read only
+    span      BertForQuestionAnswering
+
+A folder of BertForPreTraining is read with head tokens; one of BertModel, which has none, with a head that is new.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from leadline.errors import UserError
+from leadline.interop.place import Names
+from leadline.models.bert import BERT
+
+MODEL = BERT
+PREFIX = "bert."
+HEAD = ("answer.", "pooler.", "transform.", "transform_norm.", "bias")
+#: what is tied to another, is counted anew, or belongs to the second task of pre-training
+SPARE = (
+    *("cls.predictions.decoder.*", "bert.embeddings.position_ids"),
+    *("cls.seq_relationship.*", "bert.pooler.*"),
+)
+
+_HEADS = {
+    "BertForMaskedLM": "tokens",
+    "BertForPreTraining": "tokens",
+    "BertForSequenceClassification": "classes",
+    "BertForNextSentencePrediction": "classes",
+    "BertForTokenClassification": "tags",
+    "BertForQuestionAnswering": "span",
+}
+_ACTIVATIONS = {
+    "gelu": "gelu",
+    "gelu_new": "gelu_tanh",
+    "gelu_pytorch_tanh": "gelu_tanh",
+    "relu": "relu",
+    "silu": "silu",
+}
+
+
+def config_of(theirs: dict[str, Any]) -> dict[str, Any]:
+    """Our constructor's arguments.
+
+    >>> sizes = {"hidden_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 32}
+    >>> told = {"architectures": ["BertForMaskedLM"], "vocab_size": 20, "max_position_embeddings": 16, **sizes}
+    >>> config_of(told)["head"]
+    'tokens'
+    """
+    architecture = (theirs.get("architectures") or ["BertModel"])[0]
+    head = _HEADS.get(architecture, "tokens")
+    _refuse_others(theirs)
+    labels = 2 if architecture == "BertForNextSentencePrediction" else _num_labels(theirs)
+    return {
+        "num_tokens": theirs["vocab_size"],
+        "length": theirs["max_position_embeddings"],
+        "dim_output": {"tokens": theirs["vocab_size"], "span": 2}.get(head, labels),
+        "head": head,
+        "dim": theirs["hidden_size"],
+        "num_layers": theirs["num_hidden_layers"],
+        "num_heads": theirs["num_attention_heads"],
+        "dim_hidden": theirs["intermediate_size"],
+        "p_drop": theirs.get("hidden_dropout_prob", 0.1),
+        "activation": _ACTIVATIONS[theirs.get("hidden_act", "gelu")],
+        "eps": theirs.get("layer_norm_eps", 1e-12),
+        "pad": theirs.get("pad_token_id", 0),
+        "sep": theirs.get("sep_token_id"),
+    }
+
+
+def hf_config_of(model: BERT) -> dict[str, Any]:
+    """Their config.json of a model of ours; `sep_token_id` tells where its second segment begins."""
+    architecture = next(name for name, head in _HEADS.items() if head == model.head)
+    theirs = {ours: name for name, ours in reversed(_ACTIVATIONS.items())}
+    if model.activation not in theirs:
+        raise UserError(
+            "the activation must be one that Hugging Face's BERT has",
+            got=model.activation,
+            do=f"Known are {', '.join(theirs)}",
+        )
+    return {
+        "architectures": [architecture],
+        "model_type": "bert",
+        "vocab_size": model.num_tokens,
+        "max_position_embeddings": model.length,
+        "type_vocab_size": 2,
+        "hidden_size": model.dim,
+        "num_hidden_layers": model.num_layers,
+        "num_attention_heads": model.num_heads,
+        "intermediate_size": 4 * model.dim if model.dim_hidden is None else model.dim_hidden,
+        "hidden_dropout_prob": model.p_drop,
+        "attention_probs_dropout_prob": model.p_drop,
+        "hidden_act": theirs[model.activation],
+        "layer_norm_eps": model.eps,
+        "pad_token_id": model.pad,
+        **({} if model.sep is None else {"sep_token_id": model.sep}),
+        **_labels(model),
+    }
+
+
+def names(model: BERT) -> Names:
+    """Our name of each tensor -> theirs.
+
+    >>> names(BERT.tiny())["layers.0.attention.branch.query_key_value.bias"][0]
+    'bert.encoder.layer.0.attention.self.query.bias'
+    """
+    found: Names = {
+        "tokens.weight": "bert.embeddings.word_embeddings.weight",
+        "positions.weight": "bert.embeddings.position_embeddings.weight",
+        "segments.weight": "bert.embeddings.token_type_embeddings.weight",
+        **_both("norm", "bert.embeddings.LayerNorm"),
+    }
+    for k in range(model.num_layers):
+        ours, theirs = f"layers.{k}", f"bert.encoder.layer.{k}"
+        for part in ("weight", "bias"):
+            three = tuple(f"{theirs}.attention.self.{role}.{part}" for role in ("query", "key", "value"))
+            found[f"{ours}.attention.branch.query_key_value.{part}"] = three
+        found |= _both(f"{ours}.attention.branch.out", f"{theirs}.attention.output.dense")
+        found |= _both(f"{ours}.attention.norm", f"{theirs}.attention.output.LayerNorm")
+        found |= _both(f"{ours}.feed_forward.branch.widen", f"{theirs}.intermediate.dense")
+        found |= _both(f"{ours}.feed_forward.branch.narrow", f"{theirs}.output.dense")
+        found |= _both(f"{ours}.feed_forward.norm", f"{theirs}.output.LayerNorm")
+    if model.head == "tokens":
+        found |= _both("transform", "cls.predictions.transform.dense")
+        found |= _both("transform_norm", "cls.predictions.transform.LayerNorm")
+        return {**found, "bias": "cls.predictions.bias"}
+    if model.head == "classes":
+        found |= _both("pooler", "bert.pooler.dense")
+    return {**found, **_both("answer", "qa_outputs" if model.head == "span" else "classifier")}
+
+
+def renamed(name: str, config: dict[str, Any]) -> str:
+    """Files of the authors' own have older names of a normalisation; next-sentence's two classes stand elsewhere."""
+    name = re.sub(r"LayerNorm\.gamma$", "LayerNorm.weight", re.sub(r"LayerNorm\.beta$", "LayerNorm.bias", name))
+    if config.get("architectures") == ["BertForNextSentencePrediction"]:
+        name = name.replace("cls.seq_relationship.", "classifier.")
+    return name
+
+
+def _both(ours: str, theirs: str) -> Names:
+    return {f"{ours}.{part}": f"{theirs}.{part}" for part in ("weight", "bias")}
+
+
+def _num_labels(theirs: dict[str, Any]) -> int:
+    return len(theirs["id2label"]) if theirs.get("id2label") else theirs.get("num_labels", 2)
+
+
+def _labels(model: BERT) -> dict[str, Any]:
+    if model.head not in ("classes", "tags"):
+        return {}
+    names = {str(k): f"LABEL_{k}" for k in range(model.dim_output)}
+    return {"id2label": names, "label2id": {name: int(k) for k, name in names.items()}}
+
+
+def _refuse_others(theirs: dict[str, Any]) -> None:
+    """Variants that share the name and compute something else."""
+    asked = {
+        "position_embedding_type": (theirs.get("position_embedding_type") or "absolute", ("absolute",)),
+        "type_vocab_size": (theirs.get("type_vocab_size", 2), (2,)),
+        "is_decoder": (theirs.get("is_decoder", False), (False,)),
+        "tie_word_embeddings": (theirs.get("tie_word_embeddings", True), (True,)),
+        "hidden_act": (theirs.get("hidden_act", "gelu"), tuple(_ACTIVATIONS)),
+    }
+    for name, (value, known) in asked.items():
+        if value not in known:
+            raise UserError(
+                f"{name} of a BERT must be {' or '.join(map(str, known))} to be read here",
+                got=f"{name}={value!r}",
+                do="Take another folder",
+            )

@@ -1,0 +1,70 @@
+"""Models as ONNX files, which runtimes without torch or Python compute.
+
+    export(model, path)       any number of rows; for tokens any length too, up to the model's own
+
+The file holds what the model answers in evaluation mode: the parameters of a distribution, not yet its likelihood.
+Needs the packages onnx and onnxscript.
+"""
+
+from __future__ import annotations
+
+import copy
+import io
+import warnings
+from contextlib import redirect_stdout
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from leadline.errors import UserError
+
+NAMES = ("x", "output")  # of the graph's input and output
+
+
+def export(model: nn.Module, path: str | Path, x: Tensor | None = None) -> Path:
+    """Write a model as one ONNX file, with input `x` and output `output`.
+
+    Args:
+        x: an example of a batch, of at least 2 rows; without it rows of `model.input_shape`, tokens where the model has
+            `num_tokens`.
+    """
+    for package in ("onnx", "onnxscript"):
+        if find_spec(package) is None:
+            raise UserError(
+                f"{package} must be installed to write ONNX", got="no such package", do=f"pip install {package}"
+            )
+    x, path = _example(model) if x is None else x, Path(path)
+    quiet = copy.deepcopy(model).cpu().eval()
+    of_tokens = not x.is_floating_point()
+    sizes: dict[int, Any] = {0: torch.export.Dim.DYNAMIC, **({1: torch.export.Dim.DYNAMIC} if of_tokens else {})}
+    with warnings.catch_warnings(), redirect_stdout(io.StringIO()), torch.no_grad():
+        warnings.simplefilter("ignore")  # of the exporter's own insides
+        torch.onnx.export(
+            quiet,
+            (x.cpu(),),
+            path,
+            input_names=NAMES[:1],
+            output_names=NAMES[1:],
+            dynamic_shapes=(sizes,),
+            dynamo=True,
+            external_data=False,
+            verbose=False,
+        )
+    return path
+
+
+def _example(model: nn.Module) -> Tensor:
+    shape = getattr(model, "input_shape", None)
+    if shape is None:
+        raise UserError(
+            "a model must say what it reads to be exported",
+            got=f"{type(model).__name__} without input_shape",
+            do="Pass an example: export(model, path, x)",
+        )
+    words: Any = getattr(model, "num_tokens", None)
+    if words is None:
+        return torch.zeros(2, *shape)
+    return torch.arange(2 * shape[0]).view(2, -1) % words

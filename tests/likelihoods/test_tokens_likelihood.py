@@ -1,0 +1,156 @@
+"""Tokens: a token at each place, whole scores and scores in pieces, metrics over all places."""
+
+import math
+
+import pytest
+import torch
+import torch.nn.functional as F
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import leadline.likelihoods.tokens as module
+from leadline.data.target import Target
+from leadline.engine.evaluation import evaluate
+from leadline.errors import DataError, ShapeError, UserError
+from leadline.layers.unembedding import Deferred, deferred, unembed
+from leadline.likelihoods import Tokens, likelihood_for
+from leadline.testing import check_likelihood
+
+B, T, V = 3, 5, 7
+
+
+@pytest.fixture
+def rows():
+    torch.manual_seed(0)
+    y = torch.randint(V, (B, T))
+    y[0, 3:], y[2, 0] = -1, -1
+    return torch.randn(B, T, V), y
+
+
+def test_it_keeps_the_contract(rows):
+    check_likelihood(Tokens(V), *rows)
+    check_likelihood(Tokens(V, label_smoothing=0.1, per=4.0), *rows)
+
+
+@pytest.mark.parametrize("smoothing", [0.0, 0.2])
+def test_the_loss_is_cross_entropy_over_the_places_asked(rows, smoothing):
+    output, y = rows
+    each = F.cross_entropy(
+        output.flatten(0, 1), y.flatten(), reduction="none", ignore_index=-1, label_smoothing=smoothing
+    ).view(B, T)
+    torch.testing.assert_close(Tokens(V, smoothing, per=2.5).loss(output, y), each.sum(1) / 2.5)
+    torch.testing.assert_close(Tokens(V, smoothing).loss(output, y), each.sum(1) / (y >= 0).sum(1))
+
+
+@settings(max_examples=12, deadline=None)
+@given(st.integers(1, 40), st.sampled_from([0.0, 0.1]), st.booleans(), st.integers(0, 99))
+def test_scores_in_pieces_are_the_whole_scores(places, smoothing, with_bias, seed):
+    generator = torch.Generator().manual_seed(seed)
+    h, weight = (torch.randn(*s, generator=generator, dtype=torch.float64) for s in ((B, T, 4), (V, 4)))
+    bias = torch.randn(V, generator=generator, dtype=torch.float64) if with_bias else None
+    y = torch.randint(-1, V, (B, T), generator=generator)
+    leaves = [t.requires_grad_() for t in (h, weight, bias) if t is not None]
+    upstream = torch.tensor([1.0, -2.0, 0.5], dtype=torch.float64)  # each row has a weight of its own
+    likelihood = Tokens(V, smoothing)
+    whole = likelihood.loss(F.linear(h, weight, bias), y)
+    before, module._MOST_BYTES["cpu"] = module._MOST_BYTES["cpu"], min(4 * V * 8 * places, 4 * B * T * V - 1)
+    try:
+        pieces = likelihood.loss(Deferred(h, weight, bias), y)
+        got = torch.autograd.grad((pieces * upstream).sum(), leaves)
+    finally:
+        module._MOST_BYTES["cpu"] = before
+    torch.testing.assert_close(pieces, whole, rtol=1e-6, atol=1e-6)
+    for own, other in zip(got, torch.autograd.grad((whole * upstream).sum(), leaves), strict=True):
+        torch.testing.assert_close(own, other, rtol=1e-6, atol=1e-6)
+
+
+def test_scores_in_pieces_pass_gradcheck():
+    torch.manual_seed(0)
+    h, weight, bias = (torch.randn(*s, dtype=torch.float64, requires_grad=True) for s in ((6, 3), (V, 3), (V,)))
+    y = torch.randint(V, (6,))
+    assert torch.autograd.gradcheck(lambda *leaves: module.Pieces.apply(*leaves, y, 4), (h, weight, bias))
+
+
+def test_unembed_waits_only_inside_deferred():
+    h, weight = torch.randn(2, 3, 4), torch.randn(V, 4)
+    with deferred():
+        later = unembed(h, weight)
+    assert isinstance(later, Deferred)
+    torch.testing.assert_close(unembed(h, weight), later.scores())
+
+
+def test_words_that_are_none_change_neither_loss_nor_gradient():
+    torch.manual_seed(0)
+    h, weight, bias = (torch.randn(*s, dtype=torch.float64, requires_grad=True) for s in ((B, T, 4), (V, 4), (V,)))
+    y = torch.randint(V, (B, T)).flatten()
+    later = Deferred(h, weight, bias)
+    assert later.padded(16).shape == (B, T, 16) and later.padded(16)[..., V:].isneginf().all()
+    losses = [F.cross_entropy(later.padded(multiple).flatten(0, 1), y) for multiple in (1, 16)]
+    torch.testing.assert_close(*losses)
+    for own, other in zip(*(torch.autograd.grad(loss, (h, weight, bias)) for loss in losses), strict=True):
+        torch.testing.assert_close(own, other)
+
+
+def test_the_fused_loss_is_that_of_whole_scores(rows):
+    y = rows[1]
+    h, weight = torch.randn(B, T, 4), torch.randn(V, 4)
+    for likelihood in (Tokens(V), Tokens(V, per=3.0), Tokens(V, 0.1)):
+        torch.testing.assert_close(
+            likelihood.loss(Deferred(h, weight, None), y), likelihood.loss(F.linear(h, weight), y)
+        )
+
+
+def test_metrics_weigh_tokens_alike_and_not_rows(rows):
+    output, y = rows
+    likelihood = Tokens(V, sizes=range(V))
+    asked = y >= 0
+    nll = F.cross_entropy(output[asked], y[asked])
+    found = evaluate(likelihood, output, y)
+    assert found["nll"] == pytest.approx(float(nll), rel=1e-6)
+    assert found["perplexity"] == pytest.approx(math.exp(float(nll)), rel=1e-6)
+    assert found["accuracy"] == pytest.approx(float((output.argmax(-1) == y)[asked].float().mean()))
+    total, length = F.cross_entropy(output[asked], y[asked], reduction="sum"), int(y[asked].sum())
+    assert found["bits_per_byte"] == pytest.approx(float(total) / math.log(2) / length, rel=1e-6)
+
+
+def test_bits_a_byte_of_uniform_bytes_are_eight():
+    y = torch.randint(256, (4, 20))
+    found = evaluate(Tokens(256, sizes=[1] * 256), torch.zeros(4, 20, 256), y)
+    assert found["bits_per_byte"] == pytest.approx(8.0)
+
+
+def test_a_target_of_tokens_picks_it():
+    made = likelihood_for(Target("tokens", dim=9, scale=(31.5,), sizes=tuple(range(9))))
+    assert (type(made), made.num_tokens, made.per, made.sizes) == (Tokens, 9, 31.5, tuple(range(9)))
+
+
+def test_a_prediction_has_the_probabilities_of_each_place(rows):
+    output, y = rows
+    prediction = Tokens(V).prediction(output)
+    assert prediction.mode.shape == y.shape
+    torch.testing.assert_close(prediction.probabilities, output.softmax(-1))
+    with pytest.raises(UserError, match="no order|have none"):
+        prediction.quantile(0.5)
+
+
+@pytest.mark.parametrize(
+    ("y", "words"),
+    [
+        (torch.zeros(4), "shape"),
+        (torch.zeros(4, 2), "whole numbers"),
+        (torch.full((4, 2), V), "must lie in 0 … 6"),
+        (torch.full((4, 2), -2), "must lie in 0 … 6"),
+        (torch.full((4, 2), -1), "asked somewhere"),
+    ],
+)
+def test_what_is_no_row_of_tokens_is_refused(y, words):
+    with pytest.raises((ShapeError, DataError), match=words):
+        Tokens(V).check(y)
+
+
+def test_outputs_of_another_shape_are_refused(rows):
+    output, y = rows
+    with pytest.raises(ShapeError, match="7 scores for each place"):
+        Tokens(V).check_output(output[:, :, :6], y)
+    with pytest.raises(UserError, match="a number for each token"):
+        Tokens(V, sizes=(1, 2))
