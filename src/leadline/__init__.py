@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from leadline import (
         data,
         doctor,
+        interop,
         layers,
         lens,
         likelihoods,
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
         selection,
         settings,
         testing,
+        text,
     )
     from leadline.population import Population, fit_many, members
     from leadline.run import Run
@@ -52,6 +54,7 @@ _PARTS = (
     "data",
     "doctor",
     "init",
+    "interop",
     "layers",
     "lens",
     "likelihoods",
@@ -61,6 +64,7 @@ _PARTS = (
     "selection",
     "settings",
     "testing",
+    "text",
 )
 
 __all__ = [
@@ -78,6 +82,7 @@ __all__ = [
     "fit",
     "fit_many",
     "init",
+    "interop",
     "layers",
     "lens",
     "likelihoods",
@@ -92,6 +97,7 @@ __all__ = [
     "selection",
     "settings",
     "testing",
+    "text",
 ]
 
 

@@ -283,11 +283,15 @@ class _Part:
             return "gradients are accumulated"
         if self.settings.average != "none":
             return "weights are averaged"
+        if self.settings.decay_on != "all":
+            return "some weights decay and some do not"
         if self.settings.optimizer not in ("sgd", "nesterov", "adam", "adamw"):
             return f"{self.settings.optimizer} has no batched form"
         if type(self.likelihood).overall is not Likelihood.overall:
             return f"{self.likelihood.headline} is no mean over rows"
         rows = self.data.train
+        if self.data.inputs.sizes(tuple(rows.x.shape[1:])):
+            return "rows are tokens"
         if self.data.inputs.late and 4 * rows.x.numel() > _MOST_BYTES:
             return "the pictures, as numbers, would not fit in memory"
         return None

@@ -51,6 +51,7 @@ def command(config: dict[str, Any]) -> str:
     own = set(choices(MODELS[model["name"]]))
     taken = set(Settings().config) | own | options_of_families | options_of_rules | RESERVED
     words += [shell_words(name, value, taken) for name, value in _unusual(recipe["source"], options).items()]
+    words += [shell_words("from", model["begun_from"])] if "begun_from" in model else []
     words += [f"--model {model['name']}", *(shell_words(name, value) for name, value in chosen.items())]
     words += [f"--likelihood {family}"] if family else []
     words += [shell_words(name, value) for name, value in _unusual_family(config).items()]
@@ -75,11 +76,15 @@ def python(config: dict[str, Any]) -> str:
     if model["config"] is None:
         lines += [f"model = …  # {model['name']}, built as before"]
     else:
-        chosen = [f"{name}={value!r}" for name, value in _chosen(model).items()]
-        lines += [
-            f'model = ll.models.build("{model["name"]}", {_read(config)}, '
-            f"{model['config']['dim_output']}, seed={seed}{''.join(f', {c}' for c in chosen)})"
-        ]
+        chosen = "".join(f", {name}={value!r}" for name, value in _chosen(model).items())
+        dim_output = config["likelihood"]["config"].get("num_tokens") or model["config"]["dim_output"]
+        if "begun_from" in model:
+            lines += ["from leadline.interop.beginning import beginning"]
+            begun = f"model, _ = beginning({model['begun_from']!r}).build"
+            lines += [f"{begun}(data, {dim_output}, {seed}{chosen})"]
+        else:
+            name, read = model["name"], _read(config)
+            lines += [f'model = ll.models.build("{name}", {read}, {dim_output}, seed={seed}{chosen})']
     given = {name: value for name, value in changed_settings(config).items() if value != "given"}
     family, usual = _family(config)
     words = [f"likelihood={family!r}"] if family else []
@@ -100,6 +105,8 @@ def python(config: dict[str, Any]) -> str:
 
 def _read(config: dict[str, Any]) -> str:
     """What a model is told of the rows: how many numbers they are, or the shape of a picture."""
+    if config["data"]["inputs"].get("attached"):
+        return "data"
     return str(config["model"]["config"].get("dim_input") or "data.shape_input")
 
 

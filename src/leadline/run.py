@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,7 @@ from leadline.doctor.finding import Finding
 from leadline.engine.evaluation import Evaluation, assess, evaluate, outputs_of
 from leadline.engine.feed import Feed
 from leadline.errors import DataError
+from leadline.generation import Text, generate
 from leadline.likelihoods import Likelihood, Prediction
 from leadline.optim.rule import Rule
 from leadline.settings import Settings
@@ -140,6 +141,10 @@ class Run:
                     do="Mend them",
                 )
             return self.likelihood.prediction(self.raw(x))
+
+    def generate(self, prompts: str | Sequence[str], most: int = 200, **options: Any) -> list[Text]:
+        """Texts behind beginnings, or translations: see `leadline.generation.generate` for the options."""
+        return generate(self.model, self.inputs, prompts, most, **options)
 
     def raw(self, x: Tensor) -> Tensor:
         """The model's raw outputs for raw rows."""

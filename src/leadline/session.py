@@ -104,8 +104,10 @@ class Session:
         self.seconds = 0.0
 
     def _probe_rows(self, train: Feed) -> tuple[Tensor, Tensor, list[int]]:
-        count = min(_PROBE_ROWS, len(train), max(_FEWEST, _PROBE_BYTES // train.row_bytes))
-        return train.read(train.raw[:count]), train.y[:count], self.data.train.row_numbers(torch.arange(count))
+        bytes_a_row = train.row_bytes + self.data.inputs.room(tuple(train.raw.shape[1:]))
+        count = min(_PROBE_ROWS, len(train), max(_FEWEST, _PROBE_BYTES // bytes_a_row))
+        rows = train.first(count)
+        return rows.x, rows.y, self.data.train.row_numbers(torch.arange(count))
 
     def config(self) -> dict[str, Any]:
         """The content of run.json."""
@@ -127,13 +129,18 @@ class Session:
                 "fingerprint": data.fingerprint,
                 "sizes": {name: len(split) for name, split in data.splits()},
                 "shape": list(data.train.x.shape[1:]),
-                "inputs": {"name": type(data.inputs).__name__, "config": data.inputs.config},
+                "inputs": {
+                    "name": type(data.inputs).__name__,
+                    "config": _without(data.inputs.config, data.inputs.attachments()),
+                    "attached": sorted(data.inputs.attachments()),
+                },
                 "target": data.target.config,
             },
             "model": {
                 "name": type(model).__name__,
                 "config": model.config if isinstance(model, Configured) and type(model) in MODELS.values() else None,
                 "parameters": sum(p.numel() for p in model.parameters()),
+                **({"begun_from": model.begun_from} if hasattr(model, "begun_from") else {}),
             },
             "likelihood": {
                 "name": type(self.likelihood).__name__,
@@ -268,7 +275,7 @@ def _scored(run: Run) -> tuple[dict[str, Evaluation], dict[str, Tensor]]:
     held = {name: split for name, split in data.splits() if name != "train"}
     some = {"train": _some(data.train, _JUDGED), **held}
     evaluations = {name: run.measure(split.x, split.y, split.weight) for name, split in some.items()}
-    drawn = {name: split.x[:_SHOWN] if data.target.spatial else split.x for name, split in held.items()}
+    drawn = {name: split.x[:_SHOWN] if data.target.placed else split.x for name, split in held.items()}
     return evaluations, {name: run.raw(x) for name, x in drawn.items()}
 
 
@@ -304,6 +311,7 @@ def facts(run: Run, config: dict[str, Any]) -> Facts:
         python=python(config),
         seconds=run.seconds,
         account=str(data.account),
+        model=run.model,
     )
 
 
@@ -312,6 +320,12 @@ def _rule_config(rule: Rule) -> dict[str, Any] | None:
     if isinstance(rule, Gradient):
         return {}
     return rule.config if isinstance(rule, Configured) and type(rule) in RULES.values() else None
+
+
+def _without(config: dict[str, Any], attached: dict[str, str]) -> dict[str, Any]:
+    """A config without the texts that have files of their own."""
+    kept = {name.partition(".")[0] for name in attached}
+    return {name: value for name, value in config.items() if name not in kept}
 
 
 def row_numbers(data: Data, batch: Batch) -> list[int]:
@@ -360,8 +374,12 @@ class _Probe:
         self.model, self.likelihood, self.train, self.precision = model, likelihood, train, precision
 
     @cached_property
+    def rows(self) -> Batch:
+        return self.train.first(self.train.batch)
+
+    @property
     def x(self) -> Tensor:
-        return self.train.read(self.train.raw[: self.train.batch])
+        return self.rows.x
 
     @cached_property
     def _twins(self) -> tuple[nn.Module, Likelihood]:
@@ -370,5 +388,5 @@ class _Probe:
     def __call__(self) -> None:
         twin, head = self._twins
         with mixed(self.precision, self.train.device):
-            loss = head.loss(twin(self.x), self.train.y[: self.train.batch]).mean()
+            loss = head.loss(twin(self.x), self.rows.y).mean()
         loss.backward()

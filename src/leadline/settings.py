@@ -30,6 +30,8 @@ class Settings:
     averaged, nesterov_printed, nesterov_ahead, sign, adam_printed, sam, entropy, lbfgs"""
     weight_decay: float = 0.01
     """pull of the weights towards 0, at least 0"""
+    decay_on: str = "all"
+    """which weights are pulled: all, or matrices and kernels, which leaves biases and scales of normalisations alone"""
     momentum: float = 0.9
     """of sgd, the nesterovs, averaged, rmsprop, swats, muon and sam, from 0 to below 1"""
     schedule: str = "cosine"
@@ -131,6 +133,7 @@ CHOICES: dict[str, tuple[str, ...]] = {
     ),
     "schedule": ("constant", "cosine", "linear", "step", "restarts", "cyclic", "inverse", "one_cycle", "given"),
     "average": ("none", "ema", "swa"),
+    "decay_on": ("all", "matrices"),
     "precision": ("auto", "float32", "float64", "tf32", "bf16"),
     "compile": ("auto", "on", "record", "off"),
 }

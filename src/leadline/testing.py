@@ -405,6 +405,9 @@ def row_shape(model: nn.Module) -> tuple[int, ...]:
 
 
 def _inputs(model: nn.Module) -> Tensor:
+    num_tokens = getattr(model, "num_tokens", None)
+    if num_tokens is not None:
+        return torch.randint(num_tokens, (6, *row_shape(model)))
     return torch.randn(6, *row_shape(model))
 
 

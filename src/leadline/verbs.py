@@ -110,7 +110,7 @@ def fit(
         acting,
     )
     if folder is not None:
-        session.keep(Record.create(folder, session.config()))
+        session.keep(Record.create(folder, session.config(), data.inputs.attachments()))
     if made_for and progress not in (False, "off"):
         print(told(model, made_for, likelihood, "optimizer='adamw'"), file=sys.stderr)
     return session.train(list(findings), progress, with_report, listeners)
@@ -169,7 +169,7 @@ def load(folder: str | Path, *, model: nn.Module | None = None, data: Data | Non
         likelihood.to(device, dtype),
         data,
         settings,
-        inputs_from(config["data"]["inputs"]["name"], config["data"]["inputs"]["config"]),
+        inputs_from(config["data"]["inputs"]["name"], config["data"]["inputs"]["config"], record.attached()),
         Target.from_config(config["data"]["target"]),
         tuple(config["data"]["shape"]),
         [line for line in record.lines("metrics.jsonl") if line["step"] <= plain["step"]],

@@ -11,9 +11,11 @@ import torch
 from torch import nn
 
 from leadline.config import Configured
+from leadline.data import Data, Split, Target
+from leadline.data.inputs import Identity
 from leadline.errors import UserError
 from leadline.layers import Dropout
-from leadline.models import MLP, MODELS, build, choices
+from leadline.models import FROM_DATA, MLP, MODELS, build, choices
 from leadline.testing import ContractError, check_model
 
 
@@ -52,17 +54,38 @@ def test_no_model_imports_another(name):
     assert not imported & (others | {"leadline.models"})
 
 
+class Told(Identity):
+    """Rows of tokens that say what they are."""
+
+    def __init__(self, told):
+        self.told = told
+
+    def sizes(self, shape):
+        return self.told
+
+
+def read_by(model):
+    """What `build` is told of the rows that a model reads: their shape, or data of tokens."""
+    shape = getattr(model, "input_shape", (4,))
+    if "num_tokens" not in inspect.signature(type(model)).parameters:
+        return shape, 4
+    told = {key: value for key, value in model.config.items() if key in FROM_DATA and key != "dim_output"}
+    rows = Split(torch.zeros(3, *shape, dtype=torch.long), torch.zeros(3, *shape, dtype=torch.long))
+    dim_output = model.config.get("dim_output", model.num_tokens)
+    return Data(rows, rows, rows, Target("tokens", dim=dim_output), Told(told)), dim_output
+
+
 @pytest.mark.parametrize("name", MODELS)
 def test_build_draws_first_weights_from_the_seed_alone(name):
     model_type = MODELS[name]
     options = {key: value for key, value in model_type.tiny().config.items() if key in choices(model_type)}
-    shape = getattr(model_type.tiny(), "input_shape", (4,))
+    read, dim_output = read_by(model_type.tiny())
     torch.manual_seed(1)
-    first = build(name, shape, 4, seed=5, **options).state_dict()
+    first = build(name, read, dim_output, seed=5, **options).state_dict()
     after_first = torch.rand(1)
     torch.manual_seed(2)
-    again = build(name, shape, 4, seed=5, **options).state_dict()
-    other = build(name, shape, 4, seed=6, **options).state_dict()
+    again = build(name, read, dim_output, seed=5, **options).state_dict()
+    other = build(name, read, dim_output, seed=6, **options).state_dict()
     assert all(torch.equal(first[key], again[key]) for key in first)
     nothing = not any(bool(value.any()) for value in first.values())  # a perceptron begins with no weights at all
     assert nothing or any(not torch.equal(first[key], other[key]) for key in first)

@@ -95,4 +95,4 @@ def test_obstacles_are_named():
     assert "amsgrad" in Inline.obstacle(torch.optim.AdamW(p, amsgrad=True))
     assert "maximize" in Inline.obstacle(torch.optim.SGD(p, 0.1, maximize=True))
     assert "dampening" in Inline.obstacle(torch.optim.SGD(p, 0.1, momentum=0.9, dampening=0.1))
-    assert "groups" in Inline.obstacle(torch.optim.SGD([{"params": p[:1]}, {"params": p[1:]}], 0.1))
+    assert "groups" in Inline.obstacle(torch.optim.SGD([{"params": p[:1]}, {"params": p[1:], "lr": 1.0}], 0.1))

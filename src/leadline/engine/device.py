@@ -113,18 +113,22 @@ def pick_threads(wanted: int | None, device: torch.device, model: nn.Module, x: 
 
 @torch.no_grad()
 def uses(model: nn.Module, row: Tensor) -> float:
-    """How often a forward pass of one row uses a weight: once each, those of a kernel at every place of its map.
+    """How often a forward pass of one row uses a weight: once each, those of a kernel at every place of its map, and in
+    a row of tokens those of a linear map at every token.
 
     >>> uses(nn.Linear(3, 2, bias=False), torch.zeros(1, 3)), uses(nn.Conv1d(1, 2, 3), torch.zeros(1, 1, 10))
     (6.0, 50.0)
     """
     total = float(sum(p.numel() for p in model.parameters()))
+    worded = not row.is_floating_point()
 
     def count(module: nn.Module, inputs: object, output: Tensor) -> None:
         nonlocal total
-        total += (output[0, 0].numel() - 1) * cast(Tensor, module.weight).numel()
+        places = output[0].numel() // module.weight.shape[0] if isinstance(module, nn.Linear) else output[0, 0].numel()
+        total += (places - 1) * cast(Tensor, module.weight).numel()
 
-    hooks = [m.register_forward_hook(count) for m in model.modules() if isinstance(m, nn.modules.conv._ConvNd)]
+    kinds = (nn.modules.conv._ConvNd, nn.Linear) if worded else nn.modules.conv._ConvNd
+    hooks = [m.register_forward_hook(count) for m in model.modules() if isinstance(m, kinds)]
     if not hooks:
         return total
     modes = [(module, module.training) for module in model.modules()]

@@ -72,7 +72,7 @@ class Feed:
         if self.late:
             self.raw = split.x if self.streams else split.x.to(device)
         else:
-            self.raw = inputs.encode(split.x.to(device)).to(dtype)
+            self.raw = self._numbers(inputs.encode(split.x.to(device)))
         self.y = split.y.to(device, dtype if split.y.is_floating_point() else None)
         self.weight = None if split.weight is None else split.weight.to(device, dtype)
 
@@ -88,12 +88,21 @@ class Feed:
         """Some of `raw` as the network reads them."""
         if not self.late:
             return rows
-        return self.inputs.encode(rows.to(self.device, non_blocking=True)).to(self.dtype)
+        return self._numbers(self.inputs.encode(rows.to(self.device, non_blocking=True)))
+
+    def _numbers(self, x: Tensor) -> Tensor:
+        """Real numbers in the network's precision; whole ones are names, and stay."""
+        return x.to(self.dtype) if x.is_floating_point() else x
+
+    def first(self, count: int) -> Batch:
+        """The first rows of the split as the network reads them."""
+        return next(self.in_order(count, count))
 
     @cached_property
     def row_bytes(self) -> int:
         """Of one row as the network reads it."""
-        return self.read(self.raw[:1]).numel() * self.dtype.itemsize
+        row = self.read(self.raw[:1])
+        return row.numel() * row.element_size()
 
     @property
     def _joined(self) -> bool:
@@ -125,11 +134,15 @@ class Feed:
     def in_order(self, count: int | None = None, rows: int | None = None) -> Iterator[Batch]:
         """The first `count` rows, all by default, in their order, `rows` at a time: by default as many as is wise."""
         end = len(self) if count is None else min(count, len(self))
-        rows = rows or rows_together(self.row_bytes, self.device)
+        rows = rows or rows_together(self.row_bytes + self.inputs.room(tuple(self.raw.shape[1:])), self.device)
         for start in range(0, end, rows):
             stop = min(start + rows, end)
             part = None if self.weight is None else self.weight[start:stop]
-            yield Batch(self.read(self.raw[start:stop]), self.y[start:stop], part)
+            keys = None
+            if self.inputs.draws:  # the same for every run, so that what they score can be compared
+                keys = noise.example_keys(0, 0, torch.arange(start, stop, device=self.device))
+            x, y = self.inputs.drawn(self.read(self.raw[start:stop]), self.y[start:stop], keys)
+            yield Batch(x, y, part)
 
     def calls(self, epoch: int, start: int, together: int) -> Iterator[Sequence[Batch]]:
         """The epoch's batches from number `start` on, `together` full ones at a time, the rest one by one.
@@ -193,5 +206,6 @@ class Feed:
     def _window(self, epoch: int, index: Tensor, raw: Tensor) -> Batch:
         take = lambda column: column.index_select(0, index)  # noqa: E731
         weight = None if self.weight is None else take(self.weight)
-        keys = noise.example_keys(self.seed, epoch, index) if self.keyed else None
-        return Batch(self.read(raw), take(self.y), weight, index, keys)
+        keys = noise.example_keys(self.seed, epoch, index) if self.keyed or self.inputs.draws else None
+        x, y = self.inputs.drawn(self.read(raw), take(self.y), keys)
+        return Batch(x, y, weight, index, keys if self.keyed else None)

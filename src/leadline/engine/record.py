@@ -4,6 +4,7 @@ run.json          config, versions, seed, data fingerprint; how it ended
 metrics.jsonl     one line an epoch, numbers that depend on nothing but the run itself: equal runs, equal files
 timing.jsonl      what took how long: differs from run to run
 findings.json     what the doctor said
+tokenizer.json    and other texts that belong to how rows are read, where there are any
 checkpoints/      see `leadline.engine.checkpoint`
 figures/, report.html
 """
@@ -15,7 +16,7 @@ import hashlib
 import json
 import math
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
@@ -41,12 +42,18 @@ class Record:
         self._identity: str | None = None
 
     @classmethod
-    def create(cls, folder: str | Path, config: dict[str, Any]) -> Record:
-        """A new run folder; one that exists and holds anything is never touched."""
+    def create(cls, folder: str | Path, config: dict[str, Any], attached: Mapping[str, str] | None = None) -> Record:
+        """A new run folder; one that exists and holds anything is never touched.
+
+        Args:
+            attached: texts that belong to the inputs, by the names of their files.
+        """
         cls.check_free(folder)
         record = cls(Path(folder))
         with record.writing():
             record.checkpoints.mkdir(parents=True, exist_ok=True)
+            for name, text in (attached or {}).items():
+                replace_bytes(record.folder / name, text.encode())
             replace_json(record.folder / "run.json", {"schema": SCHEMA, **config})
         return record
 
@@ -98,6 +105,18 @@ class Record:
             parts = [config.get(name) for name in ("model", "data", "likelihood", "settings", "rule")]
             self._identity = hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:16]
         return self._identity
+
+    def attached(self) -> dict[str, str]:
+        """The texts that belong to the inputs, by the arguments that they are."""
+        found = {}
+        for name in self.config["data"]["inputs"].get("attached", ()):
+            path = self.folder / Path(name).name
+            try:
+                found[name.partition(".")[0]] = path.read_text(encoding="utf-8")
+            except (OSError, ValueError):
+                must = f"a run must keep its {name}"
+                raise RunError(must, got=f"none that can be read: {path}", do="Restore it") from None
+        return found
 
     def update(self, **changes: Any) -> None:
         """Replace some entries of run.json."""

@@ -22,13 +22,15 @@ Update = Callable[[list[Tensor], list[list[Tensor]], list[Tensor], Tensor], None
 
 class Inline:
     """Args:
-    optimizer: an SGD, Adam or AdamW over one parameter group.
+    optimizer: an SGD, Adam or AdamW over one parameter group, or over two of which one does not decay.
     """
 
     def __init__(self, optimizer: torch.optim.Optimizer):
         self.optimizer = optimizer
-        self.group = optimizer.param_groups[0]
-        self.parameters: list[Tensor] = [p for p in self.group["params"] if p.requires_grad]
+        self.group = max(optimizer.param_groups, key=lambda group: group["weight_decay"])
+        moved = [(p, group["weight_decay"] > 0) for group in optimizer.param_groups for p in group["params"]]
+        self.parameters: list[Tensor] = [p for p, _ in moved if p.requires_grad]
+        self.decaying = [decays for p, decays in moved if p.requires_grad]
         self.adam = not isinstance(optimizer, torch.optim.SGD)
         self._begin()
         first = self.optimizer.state.get(self.parameters[0], {})
@@ -40,7 +42,7 @@ class Inline:
         kind = type(optimizer)
         if kind not in (torch.optim.SGD, torch.optim.Adam, torch.optim.AdamW):
             return f"{kind.__name__} has no inline form"
-        if len(optimizer.param_groups) > 1:
+        if not _alike(optimizer.param_groups):
             return "several parameter groups"
         group = optimizer.param_groups[0]
         for option in ("amsgrad", "maximize", "differentiable"):
@@ -87,18 +89,18 @@ class Inline:
             decays: whether there is a decay at all; None asks the optimizer.
         """
         group = self.group
-        decays = bool(group["weight_decay"]) if decays is None else decays
+        shrinks = self.decaying.__getitem__ if decays is None else lambda k: decays
         if not self.adam:
-            return _sgd(decays, bool(group["momentum"]), group["nesterov"])
+            return _sgd(shrinks, bool(group["momentum"]), group["nesterov"])
         (beta1, beta2), eps = group["betas"], group["eps"]
         decoupled = isinstance(self.optimizer, torch.optim.AdamW) or group.get("decoupled_weight_decay", False)
 
         def adam(parameters: list[Tensor], slots: list[list[Tensor]], gradients: list[Tensor], numbers: Tensor) -> None:
             rate, step_size, root, decay, _ = numbers.unbind()
-            for p, g, u, v in zip(parameters, gradients, *slots, strict=True):
-                if decays and decoupled:
+            for k, (p, g, u, v) in enumerate(zip(parameters, gradients, *slots, strict=True)):
+                if shrinks(k) and decoupled:
                     p.mul_(1 - rate * decay)  # eq. 3
-                elif decays:
+                elif shrinks(k):
                     g = g + decay * p
                 u.lerp_(g, 1 - beta1)
                 v.mul_(beta2).addcmul_(g, g, value=1 - beta2)
@@ -108,19 +110,19 @@ class Inline:
 
     def together(self) -> Update:
         """The same updates, each operation for all tensors at once: few kernels where none are compiled into one."""
-        group, decays = self.group, bool(self.group["weight_decay"])
+        group, shrinking = self.group, [k for k, decays in enumerate(self.decaying) if decays]
         if not self.adam:
-            return _sgd_together(decays, bool(group["momentum"]), group["nesterov"])
+            return _sgd_together(shrinking, bool(group["momentum"]), group["nesterov"])
         (beta1, beta2), eps = group["betas"], group["eps"]
         decoupled = isinstance(self.optimizer, torch.optim.AdamW) or group.get("decoupled_weight_decay", False)
 
         def adam(p: list[Tensor], slots: list[list[Tensor]], g: list[Tensor], numbers: Tensor) -> None:
             rate, step_size, root, decay, _ = numbers.unbind()
             u, v = slots
-            if decays and decoupled:
-                torch._foreach_mul_(p, 1 - rate * decay)  # eq. 3
-            elif decays:
-                g = list(torch._foreach_add(g, torch._foreach_mul(p, decay)))
+            if shrinking and decoupled:
+                torch._foreach_mul_([p[k] for k in shrinking], 1 - rate * decay)  # eq. 3
+            elif shrinking:
+                g = _pulled(g, p, shrinking, decay)
             torch._foreach_lerp_(u, g, 1 - beta1)
             torch._foreach_mul_(v, beta2)
             torch._foreach_addcmul_(v, g, g, 1 - beta2)
@@ -139,11 +141,27 @@ def step_numbers(
     return np.stack(np.broadcast_arrays(rates, size, root, decay, momentum), -1)
 
 
-def _sgd_together(decays: bool, moves_on: bool, nesterov: bool) -> Update:
+def _alike(groups: list[dict]) -> bool:
+    """Whether groups differ in nothing but that some do not decay."""
+    told = lambda group: {k: v for k, v in group.items() if k not in ("params", "weight_decay")}  # noqa: E731
+    decays = {group["weight_decay"] for group in groups if group["weight_decay"]}
+    return len(decays) <= 1 and all(told(group) == told(groups[0]) for group in groups)
+
+
+def _pulled(g: list[Tensor], p: list[Tensor], shrinking: list[int], decay: Tensor) -> list[Tensor]:
+    """Gradients with the decay of those parameters that have one (eq. 3)."""
+    pulls = torch._foreach_mul([p[k] for k in shrinking], decay)
+    g = list(g)
+    for k, pulled in zip(shrinking, torch._foreach_add([g[k] for k in shrinking], pulls), strict=True):
+        g[k] = pulled
+    return g
+
+
+def _sgd_together(shrinking: list[int], moves_on: bool, nesterov: bool) -> Update:
     def sgd(p: list[Tensor], slots: list[list[Tensor]], g: list[Tensor], numbers: Tensor) -> None:
         rate, _, _, decay, momentum = numbers.unbind()
-        if decays:
-            g = list(torch._foreach_add(g, torch._foreach_mul(p, decay)))  # eq. 3
+        if shrinking:
+            g = _pulled(g, p, shrinking, decay)
         if moves_on:
             torch._foreach_mul_(slots[0], momentum)
             torch._foreach_add_(slots[0], g)
@@ -153,11 +171,11 @@ def _sgd_together(decays: bool, moves_on: bool, nesterov: bool) -> Update:
     return sgd
 
 
-def _sgd(decays: bool, moves_on: bool, nesterov: bool) -> Update:
+def _sgd(shrinks: Callable[[int], bool], moves_on: bool, nesterov: bool) -> Update:
     def sgd(parameters: list[Tensor], slots: list[list[Tensor]], gradients: list[Tensor], numbers: Tensor) -> None:
         rate, _, _, decay, momentum = numbers.unbind()
         for k, (p, g) in enumerate(zip(parameters, gradients, strict=True)):
-            if decays:
+            if shrinks(k):
                 g = g + decay * p  # eq. 3
             if moves_on:
                 b = slots[0][k].mul_(momentum).add_(g)

@@ -12,12 +12,14 @@ members of a population.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import nullcontext
 
 from torch import Tensor, nn
 from torch.func import functional_call
 
 from leadline.data.data import Batch
 from leadline.layers import noise
+from leadline.layers.unembedding import deferred
 from leadline.likelihoods.likelihood import Likelihood
 from leadline.regularize.regularizer import Regularizer, Score
 
@@ -34,13 +36,15 @@ class Objective(nn.Module):
         self.model, self.likelihood = model, likelihood
         self.regularizers = nn.ModuleList(regularizers)
         self.plain = not regularizers
+        self.whole = any(type(r).score is not Regularizer.score for r in regularizers)  # they want all scores
         self.nesting = sorted(range(len(regularizers)), key=lambda k: _depth(regularizers[k]))
         self.__dict__["_straight"] = model, likelihood.loss  # a module's own way to its parts takes microseconds
 
     def forward(self, batch: Batch, whole: Tensor | float | None = None) -> Tensor:
         """The batch's part of eq. 1, where `whole` is the weight of the batch that it is part of."""
         model, score = self._straight
-        with noise.keyed(batch.keys):
+        later = deferred() if self.likelihood.takes_deferred and not self.whole else nullcontext()
+        with noise.keyed(batch.keys), later:
             losses = score(model(batch.x), batch.y) if self.plain else self._regularized(batch)
         if batch.weight is not None:
             own: Tensor | float = batch.weight.sum()

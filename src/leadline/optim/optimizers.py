@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 import torch
 from torch import nn
@@ -19,12 +20,22 @@ from leadline.optim.swats import SWATS
 from leadline.optim.yogi import Yogi
 from leadline.settings import Settings
 
+_WHOLE = ("muon", "lbfgs")  # which part the parameters themselves, or cannot
 
-def optimizer(settings: Settings, parameters: Iterable[nn.Parameter]) -> torch.optim.Optimizer:
+
+def _grouped(parameters: list[nn.Parameter]) -> list[Any]:
+    """Matrices and kernels, which decay, and the rest, biases and scales, which do not."""
+    wide, rest = ([p for p in parameters if (p.dim() > 1) == many] for many in (True, False))
+    groups: list[Any] = [{"params": wide}, {"params": rest, "weight_decay": 0.0}]
+    return [group for group in groups if group["params"]]
+
+
+def optimizer(settings: Settings, parameters: Iterable[Any]) -> torch.optim.Optimizer:
     """The optimizer that the settings name."""
-    parameters = list(parameters)
+    every = list(parameters)
     lr, decay, momentum = settings.lr, settings.weight_decay, settings.momentum
-    fused = all(p.is_floating_point() and p.device.type in ("cpu", "cuda") for p in parameters)
+    fused = all(p.is_floating_point() and p.device.type in ("cpu", "cuda") for p in every)
+    parameters = every if settings.decay_on == "all" or settings.optimizer in _WHOLE else _grouped(every)
     o = torch.optim
     table = {
         "sgd": lambda: o.SGD(parameters, lr, momentum=momentum, weight_decay=decay, fused=fused),

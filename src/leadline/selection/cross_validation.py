@@ -203,7 +203,7 @@ def cross_validate(
     """
     repeats = whole("repeats", repeats, 1, usual=1)
     seed = Settings.make(**settings).seed  # a slip in a setting is told before the rows are cut
-    if data.target.spatial:
+    if data.target.placed:
         raise UserError(
             "cross-validation must have one answer for each row, to put the folds' answers together",
             got=f"{data.target}",

@@ -1,0 +1,288 @@
+"""Scorers of the next word over models: with what was computed kept in a cache, or computed anew each time.
+
+    Cached        one place of each row a step; the cost of a word does not grow with what stands before it, but for
+                  attention itself
+    Recomputing   any function (B, T) -> (B, T, V), the whole row each time: the plain twin of the first
+
+On a GPU one step of `Cached`, the choice of the word included, is recorded as a CUDA graph and replayed: words, places
+and scores stay in buffers of the device, and the host reads words when a handful have come. Deleting the recording
+loses speed only.
+
+Shapes     prompts (B, T);  lengths (B,);  scores (B, V)
+"""
+
+from __future__ import annotations
+
+import copy
+import warnings
+from collections.abc import Callable
+from contextlib import nullcontext
+from typing import Any, Protocol, cast, runtime_checkable
+
+import torch
+from torch import Tensor, nn
+
+from leadline.engine.step import recording
+from leadline.engine.untouched import untouched
+from leadline.errors import UserError
+from leadline.layers.cache import Cache
+from leadline.layers.unembedding import Deferred, deferred
+from leadline.settings import whole
+from leadline.text.choosing import Choice
+from leadline.text.decoding import AT_A_TIME, Scorer
+
+
+@runtime_checkable
+class Decodable(Protocol):
+    """A model that keeps what it computed of earlier places."""
+
+    length: int
+
+    def cache(self, B: int, length: int, device: torch.device, dtype: torch.dtype) -> Cache:  # noqa: N803
+        """Empty rooms."""
+
+    def step(self, x: Tensor, cache: Cache) -> Tensor:
+        """Scores (B, T', V) behind the next words (B, T') of each row, which stand at `cache.at`."""
+
+
+def scorer_of(model: nn.Module, room: int, source: Tensor | None = None, length: int | None = None) -> Scorer:
+    """The fastest scorer for a model: cached where it can be.
+
+    Args:
+        room: positions that rows will have; no more than the model has are taken.
+        source: (B, S), of a model that reads one.
+        length: most positions of a row, of a model that does not say.
+
+    >>> from leadline.models import GPT
+    >>> type(scorer_of(GPT.tiny(), 4)).__name__, type(scorer_of(nn.Embedding(5, 5), 4)).__name__
+    ('Cached', 'Recomputing')
+    """
+    if isinstance(model, Decodable):
+        return Cached(model, min(room, model.length), source)
+    if source is None:
+        return Recomputing(model, length)
+    source = source.to(_device(model))
+
+    def score(rows: Tensor) -> Tensor:
+        with untouched(model, training=False):
+            return model(torch.cat([source.repeat_interleave(len(rows) // len(source), 0), rows.to(source.device)], 1))
+
+    return Recomputing(score, length)
+
+
+_ALIGNED = 64  # rooms are a multiple of this, which fused kernels like
+
+
+class Recomputing:
+    """A scorer over any function of whole rows; nothing is kept.
+
+    Args:
+        score: (B, T) -> (B, T, V), in which a place does not depend on later ones; a module is run in evaluation mode.
+        length: most positions of a row; None has no end.
+
+    >>> scorer = Recomputing(lambda rows: torch.nn.functional.one_hot(rows, 5).float())
+    >>> scorer.start(torch.tensor([[1, 2], [3, 0]]), torch.tensor([2, 1])).argmax(1).tolist()
+    [2, 3]
+    """
+
+    def __init__(self, score: Callable[[Tensor], Tensor] | nn.Module, length: int | None = None):
+        self.score, self.length = score, length
+        self.device = _device(score) if isinstance(score, nn.Module) else torch.device("cpu")
+
+    def start(self, prompts: Tensor, lengths: Tensor) -> Tensor:
+        """Scores behind each prompt."""
+        self.rows, self.at = prompts.to(self.device), lengths.to(self.device)
+        return self._scores()
+
+    def next(self, tokens: Tensor) -> Tensor:
+        """Scores behind these words."""
+        if int(self.at.max()) == self.rows.shape[1]:
+            self.rows = torch.nn.functional.pad(self.rows, (0, 1))
+        self.rows = self.rows.scatter(1, self.at[:, None], tokens.to(self.device)[:, None])
+        self.at = self.at + 1
+        if self.length is not None:
+            self.at = self.at.clamp(max=self.length)
+            self.rows = self.rows[:, : self.length]
+        return self._scores()
+
+    def reorder(self, rows: Tensor) -> None:
+        """Row b goes on where row rows[b] stood."""
+        rows = rows.to(self.device)
+        self.rows, self.at = self.rows[rows], self.at[rows]
+
+    @torch.no_grad()
+    def _scores(self) -> Tensor:
+        quiet = untouched(self.score, training=False) if isinstance(self.score, nn.Module) else nullcontext()
+        with quiet:
+            return _behind(self.score(self.rows), self.at)
+
+
+class Cached:
+    """A scorer over a model with `cache` and `step`; one with `read` too is told its sources.
+
+    Args:
+        model: its weights are those of now: where modes or number type must change, a copy is taken.
+        room: most positions of a row; the model's own length by default.
+        source: (B, S), read before the first word; each row serves as many consecutive rows of prompts as fit.
+        dtype: of weights and cache; by default bfloat16 on a GPU, elsewhere the weights' own.
+        record: replay one step as a CUDA graph; on a GPU by default.
+        compile: the step of one word, by torch.compile.
+
+    >>> from leadline.models import GPT
+    >>> scorer = Cached(GPT.tiny())
+    >>> scorer.start(torch.tensor([[1, 2], [3, 0]]), torch.tensor([2, 1])).shape
+    torch.Size([2, 11])
+    """
+
+    def __init__(
+        self,
+        model: nn.Module,
+        room: int | None = None,
+        source: Tensor | None = None,
+        dtype: torch.dtype | None = None,
+        record: bool | None = None,
+        compile: bool = False,
+    ):
+        if not isinstance(model, Decodable):
+            raise UserError(
+                "a cached decoder needs a model with length, cache and step",
+                got=f"{type(model).__name__} without them",
+                do="Use Recomputing(model), which needs none",
+            )
+        most: Any = model.length
+        self.length = most if room is None else whole("room", room, 1, most)
+        self.device, own = _device(model), next(model.parameters()).dtype
+        self.dtype = dtype or (torch.bfloat16 if self.device.type == "cuda" else own)
+        ready = own == self.dtype and not any(module.training for module in model.modules())
+        self.model = cast(Any, model if ready else copy.deepcopy(model).to(self.dtype).eval())
+        self.scores: Any = None
+        self.record = self.device.type == "cuda" if record is None else record
+        step: Callable[[Tensor, Cache | None], Tensor] = self.model.step
+        self.step = torch.compile(step, dynamic=False) if compile else step
+        self.source = None if source is None else source.to(self.device)
+        self.cache: Cache | None = None
+        self._graphs: dict[Choice | None, _Replayed] = {}
+
+    @torch.no_grad()
+    def start(self, prompts: Tensor, lengths: Tensor) -> Tensor:
+        """Scores behind each prompt."""
+        num, size = prompts.shape
+        prompts, lengths = prompts.to(self.device), lengths.to(self.device)
+        if self.cache is None or len(self.at) != num or self.source is not None:
+            self._make_room(num)
+        cache = cast(Cache, self.cache)
+        cache.at = torch.arange(size, device=self.device).expand(num, size)
+        with deferred():  # of all places of a prompt, only the last is scored
+            found: Any = self.model.step(prompts, cache)
+        scores = _behind(found.h, lengths) if isinstance(found, Deferred) else _behind(found, lengths)
+        if isinstance(found, Deferred):
+            scores = Deferred(scores, found.weight, found.bias).scores()
+        self.at.copy_(lengths[:, None].clamp(max=self.length - 1))
+        cache.at = self.at
+        if self.scores is None or self.scores.shape != scores.shape:
+            self.scores = torch.empty_like(scores, dtype=torch.promote_types(scores.dtype, torch.float32))
+        self.scores.copy_(scores)
+        return self.scores.clone()
+
+    def next(self, tokens: Tensor) -> Tensor:
+        """Scores behind these words."""
+        self.tokens.copy_(tokens[:, None])
+        self._replay(None)
+        return self.scores.clone()
+
+    def ahead(self, choice: Choice, seeds: Tensor, first: int, num: int) -> tuple[Tensor, Tensor]:
+        """The words of number first … first + num - 1 and their log-probabilities, (B, num) each."""
+        whole("num", num, 1, AT_A_TIME)
+        self.seeds.copy_(seeds)
+        self.number.fill_(first)
+        self.slot.zero_()
+        for _ in range(num):
+            self._replay(choice)
+        return self.words[:, :num].cpu(), self.log_p[:, :num].cpu()
+
+    def reorder(self, rows: Tensor) -> None:
+        """Row b goes on where row rows[b] stood."""
+        rows = rows.to(self.device)
+        cast(Cache, self.cache).reorder(rows)
+        self.scores.copy_(self.scores[rows])
+
+    def _make_room(self, num: int) -> None:
+        """A cache and the buffers of one step, all of them kept at one place as long as there are `num` rows."""
+        room = -(-self.length // _ALIGNED) * _ALIGNED
+        self.cache = self.model.cache(num, room, self.device, self.dtype)
+        if self.source is not None:
+            if num % len(self.source):
+                got, do = f"{num} rows for {len(self.source)} sources", "Pass a prompt for each source"
+                raise UserError("each source must serve as many rows as the others", got=got, do=do)
+            self.model.read(self.source.repeat_interleave(num // len(self.source), 0), self.cache)
+        whole_numbers = lambda *shape: torch.zeros(*shape, dtype=torch.long, device=self.device)  # noqa: E731
+        self.at, self.tokens, self.seeds = whole_numbers(num, 1), whole_numbers(num, 1), whole_numbers(num)
+        self.number, self.slot, self.words = whole_numbers(1)[0], whole_numbers(1), whole_numbers(num, AT_A_TIME)
+        self.log_p = torch.zeros(num, AT_A_TIME, device=self.device)
+        self.scores, self._graphs = None, {}
+
+    @torch.no_grad()
+    def _replay(self, choice: Choice | None) -> None:
+        if self.record and choice not in self._graphs:
+            near = choice if choice is None else choice.on(self.device)
+            state = [self.at, self.tokens, self.number, self.slot, self.words, self.log_p, self.scores]
+            try:
+                self._graphs[choice] = _Replayed(lambda: self._one(near), state)
+            except RuntimeError:  # a model that asks the host something on its way
+                self.record = False
+        if self.record:
+            self._graphs[choice].graph.replay()
+        else:
+            self._one(choice)
+
+    def _one(self, choice: Choice | None) -> None:
+        """One word of each row: chosen, unless it was given, put at its place, and the scores behind it."""
+        if choice is not None:
+            chosen = choice(self.scores, self.seeds, self.number)[:, None]
+            self.tokens.copy_(chosen)
+            slot = self.slot.expand(len(chosen), 1)
+            self.words.scatter_(1, slot, chosen)
+            self.log_p.scatter_(1, slot, self.scores.log_softmax(-1).gather(1, chosen))
+            self.number.add_(1)
+            self.slot.add_(1)
+        self.scores.copy_(self.step(self.tokens, self.cache)[:, 0])
+        self.at.copy_((self.at + 1).clamp(max=self.length - 1))  # a row that is full has ended
+
+
+class _Replayed:
+    """A recorded CUDA graph of a function without arguments.
+
+    Args:
+        state: tensors that it changes, put back after warming up. What it writes into the cache meanwhile stands at
+            places that are written again before they are looked at.
+    """
+
+    def __init__(self, function: Callable[[], None], state: list[Tensor]):
+        before = [t.clone() for t in state]
+        side = torch.cuda.Stream()
+        side.wait_stream(torch.cuda.current_stream())
+        try:
+            with torch.cuda.stream(side), warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                for _ in range(3):  # libraries allocate their work space, the compiler compiles
+                    _put(state, before)
+                    function()
+            torch.cuda.current_stream().wait_stream(side)
+            with recording() as self.graph:
+                function()
+        finally:
+            _put(state, before)
+
+
+def _put(state: list[Tensor], values: list[Tensor]) -> None:
+    for t, value in zip(state, values, strict=True):
+        t.copy_(value)
+
+
+def _behind(values: Tensor, lengths: Tensor) -> Tensor:
+    """Of (B, T, …), those at the last place of each row, (B, …)."""
+    return values[torch.arange(len(values), device=values.device), lengths - 1]
+
+
+def _device(model: nn.Module) -> torch.device:
+    return next((p.device for p in model.parameters()), torch.device("cpu"))
