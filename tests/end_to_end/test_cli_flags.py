@@ -16,7 +16,8 @@ from leadline.layers.activation import ACTIVATIONS
 from leadline.models import MODELS
 
 SETTINGS = (
-    "--accumulate --average --batch --clip --compile --device --epochs --init --init-scale --lr --momentum --optimizer "
+    "--accumulate --average --batch --clip --compile --decay-on --device --epochs --init --init-scale --lr --momentum "
+    "--optimizer "
     "--patience --precision --regularize --replacement --schedule --seed --threads --validate-every --warmup "
     "--weight-decay"
 )
@@ -32,9 +33,9 @@ PICTURES = (
 CONV_NET = "--widths --depth --kernel --norm --p-drop"
 FAMILIES = (
     "--variance --sigma --label-smoothing --coldness --edge --kappa --form --families --weighting --dice --num-boxes "
-    "--coordinate --no-object --bump"
+    "--coordinate --no-object --bump --longest"
 )
-RUN = f"--model --likelihood {FAMILIES} --rule --folder --report --folds"
+RUN = f"--model --likelihood {FAMILIES} --rule --from --folder --report --folds"
 SEARCH = (
     f"--model --likelihood {FAMILIES} --space --trials --method --folds --together --storage --search-seed --folder"
 )
@@ -51,8 +52,8 @@ FROZEN = {
     "--test",
     "train xor --model Perceptron": f"{RUN} {SETTINGS} --bias --keep --num --noise --data-seed --val --test",
     "train xor --model Perceptron --optimizer sgd": f"{RUN} {SETTINGS} --bias --num --noise --data-seed --val --test",
-    "train xor --likelihood Normal": f"--model --likelihood --variance --sigma --rule --folder --report --folds {MLP} "
-    f"{SETTINGS} --num --noise --data-seed --val --test",
+    "train xor --likelihood Normal": "--model --likelihood --variance --sigma --rule --from --folder --report "
+    f"--folds {MLP} {SETTINGS} --num --noise --data-seed --val --test",
     "doctor": f"--model --likelihood {FAMILIES} {MLP}",
     "doctor cars.csv": f"--model --likelihood {FAMILIES} {MLP} {TABLE}",
     "show": "",
@@ -63,6 +64,8 @@ FROZEN = {
     "train images": f"{RUN} {CONV_NET} {SETTINGS} {PICTURES}",
     "show loop": "",
     "show run": "",
+    "generate": "--prompt --prompt-file --most --temperature --top-k --top-p --min-p --repetition --beams --groups "
+    "--diversity --stop --seed --count --slide",
     "list": "--folder",
     "replay": "--step",
     "claims": "--all --full --folder --log",
@@ -83,6 +86,7 @@ def test_the_verbs():
         "resume",
         "evaluate",
         "predict",
+        "generate",
         "doctor",
         "show",
         "list",
@@ -122,7 +126,7 @@ def test_help_shows_examples_and_every_flag_in_80_columns(verb, capsys, monkeypa
     monkeypatch.setenv("COLUMNS", "80")
     assert main([verb, "--help"]) == 0
     page = capsys.readouterr().out
-    assert page.startswith("usage: leadline ") and page.count(f"\n  leadline {verb}") in (2, 3, 4)
+    assert page.startswith("usage: leadline ") and page.count(f"\n  leadline {verb}") in range(2, 7)
     for flag in (*flags_after(verb), "--json", "--help"):
         assert flag in page or flag.replace("--", "--[no-]") in page
     assert max(map(len, page.splitlines())) <= 80

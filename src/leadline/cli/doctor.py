@@ -33,7 +33,7 @@ def flags(argv: Sequence[str]) -> list[Flag]:
         return []
     kind = recipe.model_type(argv, what)
     family = recipe.likelihood_flags(recipe.likelihood_name(argv))
-    return [*recipe.choice_flags(), *recipe.model_flags(kind), *family, *recipe.data_flags(what, kind)]
+    return [*recipe.choice_flags(), *recipe.model_flags(kind), *family, *recipe.data_flags(what, kind, argv)]
 
 
 arranged = recipe.arranged

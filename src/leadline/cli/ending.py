@@ -9,6 +9,7 @@ from typing import Any
 from leadline.cli.screen import Screen
 from leadline.data.account import counted
 from leadline.data.pictures import Pictures
+from leadline.data.tokens import Tokens
 from leadline.doctor.finding import Finding
 from leadline.run import Run
 
@@ -58,7 +59,11 @@ def answer(run: Run, evaluations: dict[str, Any]) -> dict[str, Any]:
 def next_steps(run: Run, folder: str) -> list[str]:
     """Commands worth trying on this run."""
     rows = "photos/" if isinstance(run.inputs, Pictures) else "rows.csv"
-    return [f"leadline predict {folder} {rows}", f"leadline evaluate {folder}", f"leadline show run {folder}"]
+    writes = []
+    if isinstance(run.inputs, Tokens):
+        rows = "lines.txt"
+        writes = [f"leadline generate {folder} --prompt '…'"] if run.inputs.task in ("next", "pairs") else []
+    return [*writes, f"leadline predict {folder} {rows}", f"leadline evaluate {folder}", f"leadline show run {folder}"]
 
 
 def _best(run: Run) -> str:

@@ -54,14 +54,17 @@ def run(line: Line, screen: Screen) -> int:
         y = outcome_of(table, trained.target, trained.inputs)
         name, evaluation = table.source, trained.measure(x.reshape(len(x), *trained.shape), y)
     screen.metrics({name: evaluation})
-    screen.answer(
-        {
-            "run": folder,
-            "split": name if path is None else None,
-            "data": path,
-            "rows": evaluation.count,
-            "metrics": dict(evaluation),
-            "intervals": {metric: evaluation.interval(metric) for metric in evaluation},
-        }
-    )
+    answer = {
+        "run": folder,
+        "split": name if path is None else None,
+        "data": path,
+        "rows": evaluation.count,
+        "metrics": dict(evaluation),
+        "intervals": {metric: evaluation.interval(metric) for metric in evaluation},
+    }
+    if path is None and trained.target.kind == "tokens":
+        from leadline.cli.translated import translated
+
+        answer |= translated(trained, split, screen)
+    screen.answer(answer)
     return 0

@@ -21,7 +21,7 @@ def listeners_of_a_run() -> dict[str, str]:
     rows = load("xor", num=40)
     session = Session(models.Linear(2, 1), rows, likelihood_for(rows.target), Settings(epochs=1, threads=1))
     with tempfile.TemporaryDirectory() as folder, contextlib.redirect_stderr(io.StringIO()):
-        session.keep(Record.create(Path(folder, "run"), session.config()))
+        session.keep(Record.create(Path(folder, "run"), session.config(), session.data.inputs.attachments()))
         session.train([], "log", False, ())
     found = {}
     for listener in session.loop.listeners:

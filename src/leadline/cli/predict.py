@@ -15,6 +15,10 @@ are found out.
 A run on pictures takes a picture or a folder of them. Classes and numbers come as a table, a line a file. Masks, boxes
 and points are drawn: --output is then a folder, by default `predicted` in that of the run, with each picture and what
 was found on it, a table of the boxes or points, and the masks as pictures of codes.
+
+A run on text takes a table with the columns that it was trained on, or a file with one text a line. Classes and numbers
+come as for any table; other tasks add `translation`, `filled` (the likeliest word for each mask), `tags`, `answer`, or,
+of a run that writes, `tokens`, `nll` and `bits_per_byte`.
 """
 
 from __future__ import annotations
@@ -71,8 +75,11 @@ def run(line: Line, screen: Screen) -> int:
         from leadline.cli.pictures import predict
 
         return predict(trained, line.words[1], output, level, screen)
-    table = read(line.words[1])
-    added = columns_of(trained, table, level)
+    if isinstance(trained.inputs, ll.data.Tokens):
+        table, added = _of_text(trained, Path(line.words[1]), level)
+    else:
+        table = read(line.words[1])
+        added = columns_of(trained, table, level)
     names = [_free(name, table.columns) for name in added]
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
@@ -85,6 +92,19 @@ def run(line: Line, screen: Screen) -> int:
         printed(text.getvalue(), screen)
     screen.answer({"rows": len(table), "output": output, "columns": names})
     return 0
+
+
+def _of_text(trained: Any, path: Path, level: float | None) -> tuple[Any, dict[str, list[str]]]:
+    """A file of texts as a table, and what a run on text says of each."""
+    from leadline.cli import texts
+
+    table, rows = texts.table_of(path, trained.inputs)
+    if trained.inputs.task != "classes":
+        return table, texts.columns_of(trained, rows)
+    prediction = trained.predict([row[0] if len(row) == 1 else tuple(row) for row in rows])
+    if trained.target.discrete:
+        return table, class_columns(prediction, trained.target, level)
+    return table, number_columns(prediction, level, tuple(str(k + 1) for k in range(trained.target.dim)))
 
 
 def columns_of(trained: Any, table: Any, level: float | None) -> dict[str, list[str]]:

@@ -25,6 +25,7 @@ VERBS: dict[str, str] = {
     "resume": "go on with a run that was interrupted, bit for bit",
     "evaluate": "measure a run on a split, or on rows of your own",
     "predict": "predict rows of a file",
+    "generate": "write text behind a beginning, or translate",
     "doctor": "say what is wrong with data, a model, or a run",
     "show": "look at a model, data, the training loop or a run",
     "list": "name what there is: models, data, likelihoods, runs and more",

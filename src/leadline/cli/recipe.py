@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import inspect
 import shlex
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -21,8 +21,10 @@ from leadline.data import SOURCES, find_task, is_path, load, reader_of, source
 from leadline.data.data import Data
 from leadline.data.pictures import Pictures
 from leadline.data.table import ENDINGS
+from leadline.data.tokens import Tokens
 from leadline.errors import DataError, UnknownName, UserError
 from leadline.flags import RESERVED, shell_words
+from leadline.interop.beginning import Beginning, beginning
 from leadline.likelihoods import DEFAULTS, FROM_TARGET, LIKELIHOODS, Likelihood
 from leadline.likelihoods import choices as likelihood_choices
 from leadline.models import FROM_DATA, MODELS, build
@@ -36,6 +38,10 @@ DEFAULT_MODEL = "MLP"
 #: what is trained on pictures where nobody names a model, by what is asked of them
 PICTURE_MODELS = {"pixels": "UNet", "boxes": "GridDetector", "points": "Hourglass"}
 PICTURE_MODEL = "ConvNet"
+#: and on text
+TEXT_MODELS = {"next": "GPT", "pairs": "Transformer", **dict.fromkeys(("masked", "classes", "tags", "spans"), "BERT")}
+WORDED = ("text", "source", "task")  # options that make a table one of text
+FINE_LR = 1e-4  # for weights that have learned already
 MOST_COLUMNS = 12  # of which train and doctor tell
 _FEW = 2  # families that a heading of --help names
 
@@ -53,12 +59,17 @@ class Made:
 
 
 def model_type(argv: Sequence[str], what: str | None = None) -> type[nn.Module]:
-    """The model that `--model` names, or that SOURCE is trained with by default."""
-    return lookup(peek(argv, "--model") or default_model(what, peek(argv, "--task")), MODELS, "model")
+    """The model that `--model` names, that `--from` holds, or that SOURCE is trained with by default."""
+    folder = peek(argv, "--from")
+    named = peek(argv, "--model") or (beginning(folder).name if folder else None)
+    return lookup(named or default_model(what, peek(argv, "--task"), argv), MODELS, "model")
 
 
-def default_model(what: str | None, task: str | None = None) -> str:
+def default_model(what: str | None, task: str | None = None, argv: Sequence[str] = ()) -> str:
     """What is trained on SOURCE where nobody names a model; no data are read for it."""
+    if what is not None and reader(what, argv) == "text":
+        asked = "pairs" if peek(argv, "--source") else "classes" if peek(argv, "--text") else "next"
+        return TEXT_MODELS.get(task or asked, TEXT_MODELS["next"])
     if what == "scenes":
         return PICTURE_MODELS.get(task or "pixels", PICTURE_MODEL)
     if what is None or reader(what) not in ("images", "idx"):
@@ -69,6 +80,8 @@ def default_model(what: str | None, task: str | None = None) -> str:
 
 def default_for(data: Data) -> str:
     """The same, of data that have been read."""
+    if isinstance(data.inputs, Tokens):
+        return TEXT_MODELS[data.inputs.task]
     if not isinstance(data.inputs, Pictures):
         return DEFAULT_MODEL
     return PICTURE_MODELS.get(data.target.kind, PICTURE_MODEL)
@@ -79,7 +92,15 @@ def usual_settings(data: Data) -> dict[str, Any]:
 
     Epochs are such that about 400,000 pictures are seen, from 8 to 60. Pictures are moved a little, and where places
     matter also mirrored and changed in colour; classes may be letters, which a mirror makes into others.
+
+    Of text about six million tokens are seen, in 1 to 30 epochs, with gradients clipped and the decay on matrices
+    alone, as language models are trained.
     """
+    if isinstance(data.inputs, Tokens):
+        count, length = data.train.x.shape
+        epochs = max(1, min(30, round(6e6 / max(1, count * length))))
+        batch = max(8, min(64, 16_384 // length, count // 20))
+        return {"epochs": epochs, "batch": batch, "lr": 1e-3, "clip": 1.0, "decay_on": "matrices"}
     if not isinstance(data.inputs, Pictures):
         return {}
     count, side = len(data.train), min(data.inputs.size)
@@ -93,14 +114,24 @@ def usual_settings(data: Data) -> dict[str, Any]:
 
 
 def told_settings(usual: dict[str, Any], chosen: dict[str, Any]) -> str:
-    """What was chosen for pictures, where nobody named it."""
+    """What was chosen for pictures or text, where nobody named it."""
     words = [shell_words(name, value) for name, value in usual.items() if name not in chosen]
-    return f"for these pictures, where nothing else is said: {' '.join(words)}" if words else ""
+    what = "these pictures" if "regularize" in usual else "this text"
+    return f"for {what}, where nothing else is said: {' '.join(words)}" if words else ""
 
 
-def reader(what: str) -> str:
-    """The source that reads SOURCE: its own name, or for a path the one that reads such files."""
-    return what if what in SOURCES else reader_of(what) if is_path(what) or Path(what).is_dir() else what
+def reader(what: str, argv: Sequence[str] = ()) -> str:
+    """The source that reads SOURCE: its own name, or for a path the one that reads such files.
+
+    A table is text where the line names columns of it.
+    """
+    return read_by(what, [word for word in WORDED if peek(argv, f"--{word}")])
+
+
+def read_by(what: str, options: Collection[str]) -> str:
+    """The same, by the options that are given to the data."""
+    name = what if what in SOURCES else reader_of(what) if is_path(what) or Path(what).is_dir() else what
+    return "text" if name == "table" and any(word in options for word in WORDED) else name
 
 
 def likelihood_name(argv: Sequence[str]) -> str | None:
@@ -155,22 +186,25 @@ def setting_flags() -> list[Flag]:
     ]
 
 
-def data_flags(what: str | None, kind: type[nn.Module]) -> list[Flag]:
+def data_flags(what: str | None, kind: type[nn.Module], argv: Sequence[str] = ()) -> list[Flag]:
     """The options of a source; none where it is not known yet. Those that collide are told apart by `data-`."""
     if what is None:
         return []
     others = (*setting_flags(), *model_flags(kind), *likelihood_flags(None))
     of_rules = {option for rule in RULES.values() for option in rule_choices(rule)}
     taken = {flag.option for flag in others} | of_rules | RESERVED
-    name = reader(what)
-    heading = {"table": "data of a table", "images": "data of a folder of pictures"}.get(name, f"data {name}")
+    name = reader(what, argv)
+    heading = {"text": "data of text", "table": "data of a table", "images": "data of a folder of pictures"}.get(
+        name, f"data {name}"
+    )
     return flags_of(source(name), "data", group=heading, skip=("path",), taken=taken)
 
 
 def choice_flags() -> list[Flag]:
     """What names a model and a likelihood."""
     models, families = ", ".join(MODELS), ", ".join(LIKELIHOODS)
-    usual = f"by default {DEFAULT_MODEL}, for pictures {PICTURE_MODEL}, or as their masks, boxes or points ask"
+    usual = f"by default {DEFAULT_MODEL}, for pictures {PICTURE_MODEL}, or as their masks, boxes or points ask, "
+    usual += f"for text {TEXT_MODELS['next']}, or as its task asks"
     return [
         Flag("model", help=f"what is trained: {models}; {usual}", group="what is trained"),
         Flag("likelihood", help=f"{families}; by default as the target asks", group="what is trained"),
@@ -260,7 +294,7 @@ def need_source(verb: str, what: str | None) -> str:
 
 def make_data(what: str, options: dict[str, Any]) -> Data:
     """The data of a source or a file."""
-    name = reader(what)
+    name = read_by(what, options)
     if name == what:
         return load(what, **options)
     if name == "table" and "target" not in options:
@@ -290,18 +324,60 @@ def make(what: str, line: Line, data: Data | None = None) -> Made:
     family = line.get("likelihood")
     if family is not None:
         lookup(family, LIKELIHOODS, "likelihood")
-    data = data or make_data(what, line.of("data"))
-    name = line.get("model") or default_for(data)
+    begun = begun_from(line)
+    data = data or make_data(what, {**_tokenizer_of(begun, what, line.of("data")), **line.of("data")})
+    name = line.get("model") or (begun.name if begun else default_for(data))
     model_class = lookup(name, MODELS, "model")
     usual = usual_settings(data)
     pictures = told_settings(usual, settings)
-    settings = {**usual, **settings}
+    slow = {"lr": FINE_LR} if begun and "lr" not in settings else {}
+    settings = {**usual, **slow, **settings}
     made_for = own_rule(model_class, data.target) if rule is None and "optimizer" not in settings else None
     if made_for is not None:
         check_alone(made_for, settings, model_class.__name__)
         rule = rule_from(made_for, **line.of("rule"))
     by = None if rule is None else type(rule).__name__
     likelihood = likelihood_of(model_class, data.target, by, family, **line.of("likelihood"))
-    model = build(name, data.shape_input, likelihood.dim_output, seed=checked.seed, **line.of("model"))
     note = told(model_class, made_for, likelihood, "--optimizer adamw") if made_for else pictures
+    if begun is None:
+        model = build(name, data, likelihood.dim_output, seed=checked.seed, **line.of("model"))
+    else:
+        model, filled = begun.build(data, likelihood.dim_output, checked.seed, **line.of("model"))
+        lr = f"; {shell_words('lr', FINE_LR)}, where nothing else is said" if slow else ""
+        note = "\n".join(filter(None, [f"{name} begun from {begun.path}: {filled}{lr}", note]))
     return Made(data, likelihood, model, settings, rule, note)
+
+
+def begun_from(line: Line) -> Beginning | None:
+    """What `--from` names, if the rest of the line goes with it."""
+    if line.get("from") is None:
+        return None
+    found, settings = beginning(line.get("from")), line.of("setting")
+    named = line.get("model")
+    if named is not None and lookup(named, MODELS, "model").__name__ != found.name:
+        raise UserError(
+            "--model must be the one that --from holds",
+            got=f"{named}, where it holds a {found.name}",
+            do="Leave it out",
+        )
+    for option, usual in (("init", "own"), ("init_scale", 1.0)):
+        if settings.get(option, usual) != usual:
+            raise UserError(
+                f"--{option.replace('_', '-')} draws first weights, and --from brings them",
+                got=f"{settings[option]} beside --from {found.path}",
+                do="Leave one of them out",
+            )
+    if line.get("folds") is not None:
+        raise UserError("folds begin from first weights", got="--folds beside --from", do="Leave one of them out")
+    return found
+
+
+def _tokenizer_of(begun: Beginning | None, what: str, options: dict[str, Any]) -> dict[str, Any]:
+    """Text is cut as it was for the weights that a model begins from."""
+    if (
+        begun is None
+        or begun.tokenizer is None
+        or "tokenizer" not in inspect.signature(source(read_by(what, options))).parameters
+    ):
+        return {}
+    return {"tokenizer": str(begun.tokenizer)}

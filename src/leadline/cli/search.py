@@ -51,7 +51,7 @@ OWN = (
 def flags(argv: Sequence[str]) -> list[Flag]:
     what = recipe.find_source(argv, OWN)
     kind = recipe.model_type(argv, what)
-    data = recipe.data_flags(what, kind)
+    data = recipe.data_flags(what, kind, argv)
     family = recipe.likelihood_flags(recipe.likelihood_name(argv))
     return [*recipe.choice_flags(), *OWN, *recipe.model_flags(kind), *family, *data, *recipe.setting_flags()]
 

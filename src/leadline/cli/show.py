@@ -54,10 +54,10 @@ def flags(argv: Sequence[str]) -> list[Flag]:
     topic, rest = (argv[0], argv[1:]) if argv else ("", ())
     if topic == "model":
         kind = lookup(first_word(rest, SIZES) or recipe.DEFAULT_MODEL, MODELS, "model")
-        return [*SIZES, *recipe.model_flags(kind), *recipe.data_flags(peek(rest, "--data"), kind)]
+        return [*SIZES, *recipe.model_flags(kind), *recipe.data_flags(peek(rest, "--data"), kind, rest)]
     if topic == "data":
         kind = lookup(recipe.DEFAULT_MODEL, MODELS, "model")
-        return recipe.data_flags(first_word(rest, recipe.data_flags("table.csv", kind)), kind)
+        return recipe.data_flags(first_word(rest, recipe.data_flags("table.csv", kind)), kind, rest)
     return []
 
 
@@ -77,21 +77,23 @@ def show_model(name: str | None, line: Line, screen: Screen) -> dict[str, Any]:
         from leadline.likelihoods import likelihood_for
 
         data = recipe.make_data(source, line.of("data"))
+        read: Data | tuple[int, ...] = data
         shape, dim_output = data.shape_input, likelihood_for(data.target).dim_output
         name = name or recipe.default_for(data)
     else:
         reads = inspect.signature(lookup(name or recipe.DEFAULT_MODEL, MODELS, "model")).parameters
         usual = (40,) if "dim_input" in reads else (3, 32, 32)
-        shape, dim_output = tuple(line.get("dim_input") or usual), line.get("dim_output", 10)
-    model = build(name or recipe.DEFAULT_MODEL, shape, dim_output, **line.of("model"))
+        read = shape = tuple(line.get("dim_input") or usual)
+        dim_output = line.get("dim_output", 10)
+    model = build(name or recipe.DEFAULT_MODEL, read, dim_output, **line.of("model"))
     layers = [
         {"name": path, "type": type(module).__name__, "weights": _shapes(module), "parameters": _own_count(module)}
         for path, module in model.named_modules()
         if path and (_shapes(module) or not (list(module.children()) or isinstance(module, _HOLDERS)))
     ]
     total = sum(parameter.numel() for parameter in model.parameters())
-    read = counted(shape[0], "number") if len(shape) == 1 else _by(shape)
-    screen.say(f"{type(model).__name__}: {read} in, {dim_output} out")
+    said = counted(shape[0], "number") if len(shape) == 1 else _by(shape)
+    screen.say(f"{type(model).__name__}: {said} in, {dim_output} out")
     rows = [
         [layer["name"], layer["type"], " ".join(map(_by, layer["weights"].values())), f"{layer['parameters']:,}"]
         for layer in layers

@@ -25,15 +25,24 @@ EXAMPLES = (
     "leadline train mnist1d --model MLP --hidden 100 100 --epochs 30",
     "leadline train cars.csv --target price --drop id name --folds 10",
     "leadline train photos/",
+    "leadline train my-texts/",
     "leadline train moons --model Linear --rule Newton --ridge 1",
+    "leadline train reviews.csv --text review --target stars --from bert-base/",
 )
 MORE = (
-    "SOURCE is a name that `leadline list data` shows, a .csv, .tsv or .parquet file, or a folder of pictures; what "
-    "can be learned of those (classes, masks, boxes) is found out. "
+    "SOURCE is a name that `leadline list data` shows, a .csv, .tsv or .parquet file, a folder of pictures, of which "
+    "what can be learned (classes, masks, boxes) is found out, or a file or folder of text. A table is read as text "
+    "where --text or --source names a column. "
     "Flags of the data follow from SOURCE: `leadline train mnist1d --help` shows them."
 )
 
 OWN = (
+    Flag(
+        "from",
+        help="begin from the weights in a folder, of a run or of Hugging Face, by default from first weights: model "
+        "and sizes are as there, the head is new, and text is cut by the tokenizer that lies beside them",
+        group="what is trained",
+    ),
     Flag("folder", help="where the run is kept, by default runs/<time>-<data>-<model>", group="the run"),
     Flag("report", Kind((bool,)), help="write report.html at the end", default=True, group="the run"),
     Flag(
@@ -49,7 +58,7 @@ OWN = (
 def flags(argv: Sequence[str]) -> list[Flag]:
     what = recipe.find_source(argv, OWN)
     kind = recipe.model_type(argv, what)
-    data = recipe.data_flags(what, kind)
+    data = recipe.data_flags(what, kind, argv)
     family = recipe.likelihood_flags(recipe.likelihood_name(argv))
     rule, *of_rule = recipe.rule_flags(argv, what)
     of_model = recipe.model_flags(kind)

@@ -1,0 +1,136 @@
+"""Write text with a run that has learned the next word, or translate with one that was trained on pairs. One text is
+shown word by word as it comes; several one after the other. Words are drawn as often as the model finds them likely:
+--temperature 0 takes the likeliest, --top-k and --top-p leave unlikely ones out, --beams searches for likely texts. A
+text ends where the model closes the document, at --stop, or after --most words. The same seed gives the same text.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from leadline.cli.flag import Flag, Kind
+from leadline.cli.line import Line
+from leadline.cli.screen import Screen
+from leadline.cli.words import need_run
+from leadline.errors import DataError, UserError
+
+USAGE = 'leadline generate RUN [--prompt "…" | --prompt-file FILE] [--most 200]'
+EXAMPLES = (
+    'leadline generate runs/novels --prompt "It was a dark"',
+    'leadline generate runs/novels --prompt "Chapter 1" --most 500 --top-p 0.95',
+    'leadline generate runs/french --prompt "How are you?" --beams 5',
+    "leadline generate runs/novels --count 5 --stop '\\n\\n' --json",
+)
+_WHOLE, _NUMBER = Kind((int,)), Kind((float,))
+
+
+def flags(argv: Sequence[str]) -> list[Flag]:
+    return [
+        Flag("prompt", help="how the text begins, or what is to be translated; by default a new document"),
+        Flag(
+            "prompt_file", help="a file that holds the prompt, - for what is piped in; a sentence a line to translate"
+        ),
+        Flag("most", _WHOLE, help="new words at most, parts of words counted too", default=200),
+        Flag(
+            "temperature",
+            _NUMBER,
+            help="below 1 keeps to likely words, above 1 strays; 0 is the likeliest",
+            default=1.0,
+        ),
+        Flag("top_k", _WHOLE, help="draw among so many likeliest words"),
+        Flag("top_p", _NUMBER, help="draw among the likeliest words that together have this probability"),
+        Flag("min_p", _NUMBER, help="leave out words below this part of the likeliest one's probability"),
+        Flag("repetition", _NUMBER, help="above 1 makes words that were there less likely", default=1.0),
+        Flag("beams", _WHOLE, help="search for likely texts, so many at once, in place of drawing", default=1),
+        Flag("groups", _WHOLE, help="of beams that keep away from each other's words", default=1),
+        Flag("diversity", _NUMBER, help="how strongly they do", default=0.0),
+        Flag("stop", help="a text that ends the text; \\n is a new line"),
+        Flag("seed", _WHOLE, help="of the first text; the next ones have the next numbers", default=0),
+        Flag("count", _WHOLE, help="texts for each prompt", default=1),
+        Flag("slide", Kind((bool,)), help="go on behind the model's context, from the last half of it", default=True),
+    ]
+
+
+def run(line: Line, screen: Screen) -> int:
+    folder = need_run("generate", line)
+    prompt, file = line.get("prompt"), line.get("prompt_file")
+    if prompt is not None and file is not None:
+        raise UserError("the prompt must come from one place", got="--prompt and --prompt-file", do="Keep one")
+    options = {name: value for name, value in line.of("verb").items() if name not in ("prompt", "prompt_file", "stop")}
+    if options.get("beams", 1) == 1 and {"groups", "diversity"} & set(options):
+        raise UserError(
+            "--groups and --diversity are of beams", got="no --beams", do="Add --beams 6, or leave them out"
+        )
+    stop = line.get("stop")
+    import leadline as ll
+
+    trained = ll.load(folder)
+    prompts = _prompts(trained, prompt, file)
+    alone = len(prompts) == 1 and options.get("count", 1) == 1 and not screen.as_json
+    started = time.perf_counter()
+    typed = _Typed(prompts[0] if _behind(trained) else "") if alone else None
+    stops = () if stop is None else (stop.replace("\\n", "\n").replace("\\t", "\t"),)
+    texts = trained.generate(prompts, stop=stops, on_text=typed, **options)
+    seconds = time.perf_counter() - started
+    if typed is not None:
+        typed.end()
+    for text in () if alone or screen.as_json else texts:
+        print(f"{text.prompt if _behind(trained) else ''}{text.text}\n", flush=True)
+    screen.answer(
+        {
+            "run": folder,
+            "seconds": seconds,
+            "tokens": sum(len(text.tokens) for text in texts),
+            "texts": [
+                {"prompt": t.prompt, "text": t.text, "tokens": len(t.tokens), "score": t.score, "why": t.why}
+                for t in texts
+            ],
+        }
+    )
+    return 0
+
+
+def _behind(trained: Any) -> bool:
+    """Whether the text goes on with the prompt, and is no translation of it."""
+    return getattr(trained.inputs, "task", None) != "pairs"
+
+
+def _prompts(trained: Any, prompt: str | None, file: str | None) -> list[str]:
+    if file is not None:
+        prompt = _read(file)
+    if _behind(trained):
+        return [prompt or ""]
+    sentences = [sentence for sentence in (prompt or "").splitlines() if sentence.strip()]
+    if not sentences:
+        raise UserError("there must be a sentence to translate", got="none", do='Write --prompt "…"')
+    return sentences
+
+
+def _read(file: str) -> str:
+    try:
+        text = sys.stdin.read() if file == "-" else Path(file).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = "which is no UTF-8 text" if isinstance(error, UnicodeDecodeError) else error.strerror
+        raise DataError(
+            "--prompt-file must be a file of text", got=f"{file}: {reason}", do="Name one that can be read"
+        ) from None
+    return text.removesuffix("\n")
+
+
+class _Typed:
+    """Shows a text as it comes, behind its prompt."""
+
+    def __init__(self, prompt: str):
+        self.before = prompt
+
+    def __call__(self, number: int, piece: str) -> None:
+        sys.stdout.write(self.before + piece)
+        sys.stdout.flush()
+        self.before = ""
+
+    def end(self) -> None:
+        self(0, "\n")

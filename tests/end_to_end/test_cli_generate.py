@@ -1,0 +1,151 @@
+"""`leadline generate`, on runs of seconds: a model that has learned two sentences, and one that knows words alone."""
+
+import json
+
+import pytest
+import torch
+
+import leadline as ll
+from leadline import generation
+from leadline.cli import main
+from leadline.errors import UserError
+from leadline.models import GPT
+
+SENTENCES = ("the cat sat on the mat.", "a dog ran to the door.")
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    """A small GPT that has learned two sentences well."""
+    place = tmp_path_factory.mktemp("generate")
+    texts = place / "texts"
+    texts.mkdir()
+    for number in range(24):
+        order = [SENTENCES[(number >> k) % 2] for k in range(5)] * 4
+        (texts / f"{number:02}.txt").write_text(" ".join(order))
+    options = "--model GPT --dim 48 --num-layers 2 --num-heads 2 --p-drop 0 --length 24 --num-tokens 320"
+    settings = "--epochs 15 --batch 16 --lr 0.01 --threads 1 --no-report --seed 0"
+    folder = str(place / "run")
+    assert main(["train", str(texts), *options.split(), *settings.split(), "--folder", folder]) == 0
+    return folder
+
+
+def answer(capsys, *words, code=0):
+    capsys.readouterr()
+    assert main(["generate", *map(str, words), "--json"]) == code
+    (line,) = capsys.readouterr().out.splitlines()
+    return json.loads(line)
+
+
+def printed(capsys, *words):
+    capsys.readouterr()
+    assert main(["generate", *map(str, words)]) == 0
+    return capsys.readouterr().out
+
+
+def test_it_goes_on_with_what_it_has_learned(run, capsys):
+    assert (
+        printed(capsys, run, "--prompt", "the cat sat", "--temperature", 0, "--stop", ".") == "the cat sat on the mat\n"
+    )
+
+
+def test_what_is_shown_piece_by_piece_is_what_json_says(run, capsys):
+    line = (run, "--prompt", "a dog", "--most", 40, "--seed", 3, "--top-k", 5)
+    told = answer(capsys, *line)
+    (text,) = told["texts"]
+    assert printed(capsys, *line) == f"a dog{text['text']}\n"
+    assert told["tokens"] == text["tokens"] <= 40 and text["why"] in ("most", "token")
+    assert answer(capsys, *line)["texts"] == told["texts"]
+    assert answer(capsys, run, "--prompt", "a dog", "--most", 40, "--seed", 4)["texts"] != told["texts"]
+
+
+def test_several_texts_have_the_next_seeds(run, capsys):
+    many = answer(capsys, run, "--count", 3, "--most", 12, "--seed", 5)["texts"]
+    assert len(many) == 3 and len({text["text"] for text in many}) > 1
+    alone = [answer(capsys, run, "--most", 12, "--seed", seed)["texts"][0] for seed in (5, 6, 7)]
+    assert [text["text"] for text in alone] == [text["text"] for text in many]
+    assert printed(capsys, run, "--count", 3, "--most", 12, "--seed", 5) == "".join(f"{t['text']}\n\n" for t in many)
+
+
+def test_beams_find_likelier_texts_than_drawing(run, capsys):
+    line = (run, "--prompt", "the", "--most", 10)
+    found = answer(capsys, *line, "--beams", 4, "--count", 3)["texts"]
+    scores = [text["score"] for text in found]
+    assert scores == sorted(scores, reverse=True) and len({text["text"] for text in found}) == 3
+    groups = answer(capsys, *line, "--beams", 4, "--groups", 4, "--diversity", 3, "--count", 4)["texts"]
+    assert len({text["text"] for text in groups}) > 1
+
+
+def test_a_text_goes_on_behind_the_context_unless_told_not_to(run, capsys):
+    line = (run, "--prompt", "the cat", "--most", 60, "--top-k", 1)
+    (long,) = answer(capsys, *line)["texts"]
+    assert long["tokens"] == 60 or long["why"] == "token"
+    (short,) = answer(capsys, *line, "--no-slide")["texts"]
+    assert short["why"] in ("context", "token") and short["tokens"] < 24
+    assert long["text"].startswith(short["text"])
+
+
+def test_a_prompt_comes_from_a_file(run, capsys, tmp_path):
+    (tmp_path / "prompt.txt").write_text("a dog ran\n")
+    out = printed(capsys, run, "--prompt-file", tmp_path / "prompt.txt", "--temperature", 0, "--most", 3)
+    assert out == printed(capsys, run, "--prompt", "a dog ran", "--temperature", 0, "--most", 3)
+
+
+@pytest.mark.parametrize(
+    "words, message",
+    [
+        (("--prompt", "a", "--prompt-file", "b"), "the prompt must come from one place"),
+        (("--prompt-file", "nowhere.txt"), "--prompt-file must be a file of text. Got nowhere.txt: No such file"),
+        (("--prompt", "a dog ran to the door. " * 20), "a prompt must leave a place in the context of 24 tokens"),
+        (("--most", "0"), "most must be a whole number of at least 1"),
+        (("--temperature", "-1"), "temperature must be a number of at least 0"),
+        (("--diversity", "1"), "--groups and --diversity are of beams"),
+        (("--beams", "2", "--count", "3"), "count must be a whole number from 1 to 2"),
+    ],
+)
+def test_what_does_not_fit_is_told(run, capsys, words, message):
+    assert message in answer(capsys, run, *words, code=2)["error"]
+
+
+def test_a_run_on_something_else_cannot_write(capsys, tmp_path):
+    folder = tmp_path / "moons"
+    assert (
+        main(
+            ["train", "moons", "--num", "60", "--epochs", "1", "--threads", "1", "--no-report", "--folder", str(folder)]
+        )
+        == 0
+    )
+    assert "must have learned the next word" in answer(capsys, folder, "--prompt", "a", code=2)["error"]
+
+
+def test_special_words_are_not_written_and_a_constraint_is_kept(run):
+    trained = ll.load(run)
+    own = trained.inputs.tokenizer
+    with torch.no_grad():
+        for p in trained.model.parameters():
+            p.zero_()  # every word is as likely as any other
+    (text,) = trained.generate("the", 300)
+    assert not {*text.tokens} & {*own.special.nonzero()[0].tolist()} - {own.end}
+    only = torch.zeros(own.num_tokens, dtype=torch.bool)
+    only[own.encode(" cat")] = True
+    assert set(trained.generate("the", 20, allowed=only)[0].tokens) <= {*own.encode(" cat")}
+    (text,) = trained.generate("the", 5, allowed=lambda seen: only.expand(len(seen), -1))
+    assert set(text.tokens) <= {*own.encode(" cat")}
+    with pytest.raises(UserError, match="beams take a list of allowed words"):
+        trained.generate("the", 5, beams=2, allowed=lambda seen: only)
+
+
+def test_a_model_without_a_cache_writes_the_same(run):
+    trained = ll.load(run)
+
+    class Whole(torch.nn.Module):
+        def __init__(self, inner: GPT):
+            super().__init__()
+            self.inner = inner
+
+        def forward(self, x):
+            return self.inner(x)
+
+    options = {"most": 30, "top_k": 5, "slide": True}
+    plain = generation.generate(Whole(trained.model), trained.inputs, ["the cat", "a"], **options)
+    assert [text.text for text in plain] == [text.text for text in trained.generate(["the cat", "a"], **options)]
