@@ -6,6 +6,7 @@ every finding. Healthy exhibits go all the way.
 
 import math
 
+import numpy as np
 import torch
 from sklearn import datasets
 from torch import nn
@@ -13,14 +14,17 @@ from torch import nn
 from leadline.data.data import Data, Split
 from leadline.data.inputs import Identity, Standardize
 from leadline.data.target import Target
+from leadline.data.tokens import Tokens, padded
 from leadline.doctor import Watch, after, before, locate
 from leadline.engine.evaluation import evaluate, outputs
 from leadline.engine.events import EpochDone, RunEnded, RunStarted
 from leadline.init import initialise
 from leadline.layers import Skip
 from leadline.likelihoods import Bernoulli, Normal, likelihood_for
+from leadline.models import build
 from leadline.models.linear import Linear
 from leadline.models.mlp import MLP
+from leadline.text.tokenizer import Tokenizer
 
 BROKEN: dict[str, tuple[str, object]] = {}
 HEALTHY: dict[str, object] = {}
@@ -803,6 +807,57 @@ def test_from_another_source():
     data = changed(data, "test", x=shifted)
     found = _ended(net(5, 3), data)
     return [f for f in found if f.code != "miscalibrated"]  # true as well
+
+
+# --- rows of tokens
+
+
+def tokens_of(rows, tokenizer, length):
+    """Rows of tokens of two classes, told by the first token."""
+    x = padded(rows, length, tokenizer.num_tokens)
+    y = torch.tensor([int(row[0]) % 2 for row in rows])
+    parts = [Split(x[a::3], y[a::3]) for a in range(3)]
+    return Data(*parts, Target("classes", classes=("even", "odd")), Tokens("classes", length, tokenizer))
+
+
+def reader(data, **sizes):
+    torch.manual_seed(0)
+    return build("BERT", data, 2, dim=16, num_layers=1, num_heads=2, **sizes)
+
+
+def letters(count=360, length=24, least=24):
+    """Rows of random letters, of `least` to `length` of them."""
+    draw, own = np.random.default_rng(0), Tokenizer.train([], "bytes")
+    first = int(np.flatnonzero(~own.special)[0]) + 97
+    return [first + draw.integers(0, 26, draw.integers(least, length + 1)) for _ in range(count)], own
+
+
+@broken("mostly-padding")
+def one_long_text_among_short_ones():
+    rows, own = letters(least=4, length=7)
+    rows[0] = np.resize(rows[0], 40)
+    data = tokens_of(rows, own, 40)
+    return checked(reader(data), data)
+
+
+@broken("unused-vocabulary")
+def a_tokenizer_of_another_language():
+    own = Tokenizer.train((f"word{k} thing{k * 7} a{k}b" for k in range(3000)), "bpe", num_tokens=1400)
+    draw, known = np.random.default_rng(0), np.flatnonzero(~own.special)
+    data = tokens_of(known[draw.integers(0, 300, (900, 32))], own, 32)
+    return checked(reader(data), data)
+
+
+@healthy
+def letters_of_two_kinds():
+    data = tokens_of(*letters(), 24)
+    return checked(reader(data), data)
+
+
+@healthy
+def texts_of_many_lengths():
+    data = tokens_of(*letters(least=8), 24)
+    return checked(reader(data), data)
 
 
 # --- healthy: nothing may be said

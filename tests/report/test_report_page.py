@@ -11,7 +11,7 @@ from trained_runs import class_data, real_data, split_up, train
 
 from leadline.data.columns import Column, TableInputs
 from leadline.data.data import Data, Split
-from leadline.data.target import KINDS, SPATIAL, Target
+from leadline.data.target import KINDS, SPATIAL, WORDED, Target
 from leadline.doctor.finding import Finding
 from leadline.engine.evaluation import evaluate
 from leadline.errors import UserError
@@ -278,11 +278,11 @@ def test_low_precision_outputs(classes):
 CLASSES = {"binary": ("no", "yes"), "classes": ("a", "b", "c"), "ordered": ("a", "b", "c")}
 #: measures in place of a density have nothing to draw y from
 NO_DENSITY = {name for name, family in LIKELIHOODS.items() if not family.has_density}
-#: answers that have places in a picture are no rows of numbers
-IN_PICTURES = {name for name, family in LIKELIHOODS.items() if family.kinds[0] in SPATIAL}
+#: answers that have places in a picture or a text are no rows of numbers
+PLACED = {name for name, family in LIKELIHOODS.items() if family.kinds[0] in (*SPATIAL, *WORDED)}
 
 
-@pytest.mark.parametrize("name", [name for name in LIKELIHOODS if name not in NO_DENSITY | IN_PICTURES])
+@pytest.mark.parametrize("name", [name for name in LIKELIHOODS if name not in NO_DENSITY | PLACED])
 def test_every_registered_likelihood(name):
     """On the first kind of target that it is made for, or takes: y is drawn from the likelihood itself."""
     made_for = [kind for kind, default in DEFAULTS.items() if default == name]
@@ -301,7 +301,7 @@ def test_every_registered_likelihood(name):
     pytest.fail(f"no kind of target suits {name}")
 
 
-@pytest.mark.parametrize("name", sorted(NO_DENSITY - IN_PICTURES))
+@pytest.mark.parametrize("name", sorted(NO_DENSITY - PLACED))
 def test_a_loss_without_a_density_has_a_page(name):
     generator = torch.Generator().manual_seed(0)
     for kind in ("classes", "binary", "real"):

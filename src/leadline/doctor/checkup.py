@@ -10,6 +10,7 @@ from leadline.doctor.finding import Finding
 from leadline.doctor.first_weights import check_first_weights
 from leadline.doctor.splits import check_splits
 from leadline.doctor.targets import check_targets
+from leadline.doctor.texts import check_rows_of_text
 from leadline.doctor.wiring import check_wiring
 from leadline.likelihoods.likelihood import Likelihood
 
@@ -34,7 +35,8 @@ def before(model: nn.Module, data: Data, likelihood: Likelihood) -> list[Finding
     findings = check_targets(data, likelihood)
     target_fits = not any(f.severity == "error" and f.code != "one-class" for f in findings)
     findings += check_columns(data, target_fits=target_fits)
-    if target_fits:
+    findings += check_rows_of_text(data)
+    if target_fits and data.target.kind != "tokens":  # rows of one long text; documents were kept apart
         findings += check_splits(data)
     if not any(f.code == "non-finite-input" for f in findings):
         wiring = check_wiring(model, data, likelihood, target_fits=target_fits)

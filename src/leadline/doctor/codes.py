@@ -20,6 +20,10 @@ CODES: dict[str, str] = {
     "duplicate-column": "two columns hold the same values",
     "target-leak": "a column gives the answer away",
     "unscaled-input": "the columns are measured on very different or very large scales",
+    # before the first step: rows of tokens
+    "mostly-padding": "most places of the rows hold nothing",
+    "unused-vocabulary": "most of the vocabulary never occurs in the training text",
+    "short-documents": "documents are much shorter than the context",
     # before the first step: the splits
     "shared-rows": "rows of a held-out split stand in the training split too",
     "small-val": "the validation split is too small to judge by",

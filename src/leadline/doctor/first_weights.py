@@ -63,9 +63,9 @@ def check_first_weights(model: nn.Module, data: Data, likelihood: Likelihood) ->
     """Findings about the weights that training would begin with; the model is bit for bit as before."""
     if len(data.train) < 2 or not any(p.requires_grad for p in model.parameters()):
         return []
-    rows = torch.arange(min(PROBE_ROWS, len(data.train)))
+    rows = torch.arange(data.few(PROBE_ROWS))
     weight = next(model.parameters())
-    x, y = data.inputs.encode(data.train.x[rows]).to(weight.device), data.train.y[rows].to(weight.device)
+    x, y = (column.to(weight.device) for column in data.asked(rows))
     if x.is_floating_point() and weight.is_floating_point():
         x = x.to(weight.dtype)
     with untouched(model, training=False):

@@ -29,7 +29,7 @@ def check_targets(data: Data, likelihood: Likelihood) -> list[Finding]:
         findings += _values(name, split, likelihood)
     if any(finding.severity == "error" for finding in findings):
         return findings
-    if data.target.spatial:
+    if data.target.placed:
         return []
     return _classes(data) if data.target.discrete else _resolution(data) or _constant(data)
 

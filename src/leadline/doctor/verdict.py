@@ -19,6 +19,7 @@ from leadline.data.data import Data, Split
 from leadline.doctor.calibration import check_calibration
 from leadline.doctor.finding import Finding
 from leadline.doctor.maps import check_maps
+from leadline.doctor.texts import check_texts
 from leadline.doctor.words import percent
 from leadline.engine.evaluation import Evaluation
 from leadline.likelihoods.bernoulli import Bernoulli
@@ -76,6 +77,8 @@ def after(
     """
     if data.target.spatial:
         return check_maps(evaluations, likelihood)
+    if data.target.placed:
+        return check_texts(history, evaluations, data, likelihood)
     findings = []
     rivals = {name: _Rival(data, name, likelihood) for name in evaluations if len(data[name])}
     if "train" in rivals:

@@ -42,9 +42,8 @@ def check_wiring(model: nn.Module, data: Data, likelihood: Likelihood, *, target
         do = "Unfreeze some by requires_grad_(True), or use a model that has weights"
         what = "a model must have something to train"
         findings.append(Finding("no-trainable-parameters", "error", what, type(model).__name__, found, do))
-    rows = torch.arange(min(PROBE_ROWS, len(data.train)))
-    x = data.inputs.encode(data.train.x[rows])
-    y = data.train.y[rows]
+    rows = torch.arange(data.few(PROBE_ROWS))
+    x, y = data.asked(rows)
     if weights:
         x, y = x.to(weights[0].device), y.to(weights[0].device)
         if x.is_floating_point() and weights[0].is_floating_point():

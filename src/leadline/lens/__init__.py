@@ -29,13 +29,25 @@
     activation_maximum, inversion       the input that excites a unit most; an input found again from a layer
     equivariance, shift_consistency     does a function move with its input, or stay?
     checkerboard, artefacts             how evenly a transposed convolution writes to its outputs
+    position_similarity                 how alike the learned vectors of places are, along a row and on a grid
     path_gradients, path_terms, deletion    paths through a residual network, and what is lost without a block
+    vocabulary                          tokens of byte pair encoding, merge by merge
+    attention_map, attention_rank       which tokens look at which, in every head; how many directions that has
+    head_entropy, head_ablation         how widely, how far and where heads look; what is lost without them
+    logit_lens, next_token              what would be said after each layer; the distribution of the next token
+    token_attribution                   which tokens an answer comes from
+    interaction, reach, measured_reach  patterns of who may look at whom; how far a token gets through layers
+    embedding_neighbours                which tokens lie beside each other
+    attention_gradients                 gradients of queries, keys and values; what branches add to the stream
 
 Each returns a `View`: a frozen record with `plot()`, which makes a matplotlib figure, and `to_dict()`, plain JSON.
 """
 
 from leadline.lens.activation_maximum import ActivationMaximum, activation_maximum
 from leadline.lens.activations import Activations, activations
+from leadline.lens.attention_gradients import AttentionGradients, attention_gradients
+from leadline.lens.attention_map import AttentionMap, attention_map
+from leadline.lens.attention_rank import AttentionRank, attention_rank
 from leadline.lens.batch_losses import BatchLosses, batch_losses
 from leadline.lens.boundary import Boundary, boundary
 from leadline.lens.bracketing import Bracketing, bracketing
@@ -58,6 +70,7 @@ from leadline.lens.depth import Depth, depth
 from leadline.lens.derivative_graph import DerivativeGraph, derivative_graph
 from leadline.lens.dissection import Dissection, dissection
 from leadline.lens.distance import Distance, distance
+from leadline.lens.embedding_neighbours import EmbeddingNeighbours, embedding_neighbours
 from leadline.lens.equivariance import Equivariance, equivariance
 from leadline.lens.family import Family, family
 from leadline.lens.filters import FeatureMaps, Filters, feature_maps, filters
@@ -65,17 +78,23 @@ from leadline.lens.flow import Flow, flow
 from leadline.lens.folding import Folding, folding
 from leadline.lens.geometry import Geometry, geometry
 from leadline.lens.gradient_noise import GradientNoise, gradient_noise
+from leadline.lens.head_ablation import HeadAblation, head_ablation
+from leadline.lens.head_entropy import HeadEntropy, head_entropy
 from leadline.lens.hessian import Hessian, hessian
 from leadline.lens.implicit import DescentPaths, Implicit, descent_paths, implicit
+from leadline.lens.interaction import Interaction, Reach, interaction, measured_reach, reach
 from leadline.lens.inversion import Inversion, inversion
 from leadline.lens.joints import Joints, describe, joints
 from leadline.lens.lipschitz import Lipschitz, lipschitz
+from leadline.lens.logit_lens import LogitLens, logit_lens
 from leadline.lens.memory import Memory, memory
 from leadline.lens.momentum import MomentumSteps, momentum_steps
+from leadline.lens.next_token import NextToken, next_token
 from leadline.lens.occlusion import Occlusion, occlusion
 from leadline.lens.panels import Panels, panels
 from leadline.lens.path import Path, flat
 from leadline.lens.paths import PathGradients, path_counts, path_gradients, path_terms
+from leadline.lens.position_similarity import PositionSimilarity, position_similarity
 from leadline.lens.posterior import Beliefs, beliefs
 from leadline.lens.rates import Rates, rates
 from leadline.lens.receptive_field import ReceptiveField, receptive_field
@@ -89,11 +108,36 @@ from leadline.lens.skips import residual_blocks
 from leadline.lens.superposition import Superposition, superposition
 from leadline.lens.surface import Slice, Surface, loss_slice, loss_surface
 from leadline.lens.tied import Tied, tied
+from leadline.lens.token_attribution import TokenAttribution, token_attribution
 from leadline.lens.updates import UpdateRatios, Updates
 from leadline.lens.view import View
+from leadline.lens.vocabulary import Vocabulary, vocabulary
 from leadline.lens.weight_loss import WeightLoss
 
 __all__ = [
+    "AttentionGradients",
+    "attention_gradients",
+    "AttentionMap",
+    "attention_map",
+    "AttentionRank",
+    "attention_rank",
+    "EmbeddingNeighbours",
+    "embedding_neighbours",
+    "HeadAblation",
+    "head_ablation",
+    "HeadEntropy",
+    "head_entropy",
+    "Interaction",
+    "Reach",
+    "interaction",
+    "measured_reach",
+    "reach",
+    "LogitLens",
+    "logit_lens",
+    "NextToken",
+    "next_token",
+    "TokenAttribution",
+    "token_attribution",
     "ActivationMaximum",
     "Activations",
     "Artefacts",
@@ -140,6 +184,7 @@ __all__ = [
     "Panels",
     "Path",
     "PathGradients",
+    "PositionSimilarity",
     "Rademacher",
     "Rates",
     "ReceptiveField",
@@ -158,6 +203,7 @@ __all__ = [
     "UpdateRatios",
     "Updates",
     "View",
+    "Vocabulary",
     "WeightLoss",
     "activation_maximum",
     "activations",
@@ -210,6 +256,7 @@ __all__ = [
     "path_counts",
     "path_gradients",
     "path_terms",
+    "position_similarity",
     "patterns",
     "rademacher",
     "rates",
@@ -224,4 +271,5 @@ __all__ = [
     "superposition",
     "tied",
     "vc_dimension",
+    "vocabulary",
 ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from torch import Tensor
+from torch import Tensor, nn
 
 from leadline.data.data import Data
 from leadline.doctor.finding import Finding
@@ -28,6 +28,7 @@ class Facts:
     command, python: the shell command and the Python that repeat the run.
     seconds: how long it took.
     account: what became of the rows of the source, in words.
+    model: as trained, where examples of what it does are shown.
     """
 
     title: str
@@ -43,6 +44,7 @@ class Facts:
     python: str = ""
     seconds: float = 0.0
     account: str = ""
+    model: nn.Module | None = None
 
     @property
     def split(self) -> str | None:

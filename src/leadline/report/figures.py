@@ -55,7 +55,7 @@ def blank(width: float, height: float) -> Figure:
 
 
 @styled
-def learning(history: Sequence[dict[str, Any]], best_epoch: int | None, metric: str) -> Figure:
+def learning(history: Sequence[dict[str, Any]], best_epoch: int | None, metric: str, per: str = "row") -> Figure:
     """Training loss and validation nll by epoch over a strip of the learning rate; beside them the headline metric."""
     epochs = [line["epoch"] for line in history]
     both = metric != "nll" and any(np.isfinite(_column(history, split, metric)).any() for split in ("train", "val"))
@@ -68,7 +68,7 @@ def learning(history: Sequence[dict[str, Any]], best_epoch: int | None, metric: 
     val = _column(history, "val", "nll" if density else "loss")
     drawn = _curves(axes["loss"], epochs, {"train": _column(history, "train", "loss"), "val": val})
     _logarithmic(axes["loss"], drawn)
-    _title(axes["loss"], "Loss by epoch", x="", y="loss (nats per row)" if density else "loss", legend=None)
+    _title(axes["loss"], "Loss by epoch", x="", y=f"loss (nats per {per})" if density else "loss", legend=None)
     if both:
         part, unit = metric == "accuracy", "" if metric == "r2" else " (unit of y)"
         drawn = _curves(axes["metric"], epochs, {split: _column(history, split, metric) for split in ("train", "val")})

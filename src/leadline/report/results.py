@@ -14,6 +14,7 @@ import torch
 from leadline.data.columns import Column, TableInputs
 from leadline.data.data import Split
 from leadline.data.target import SEVERAL
+from leadline.data.tokens import Tokens
 from leadline.report import figures
 from leadline.report.facts import Facts
 from leadline.report.maps import maps
@@ -29,6 +30,7 @@ from leadline.report.numbers import (
     worst,
 )
 from leadline.report.style import LIGHT
+from leadline.report.texts import row_text, texts
 from leadline.report.words import count, escape, number, percent, table
 
 Draw = Callable[..., str]
@@ -44,6 +46,8 @@ def results(facts: Facts, split: str, draw: Draw) -> str:
     target = facts.data.target
     if target.spatial:
         return maps(facts, split, draw)
+    if target.placed:
+        return texts(facts, split, draw)
     if target.kind == SEVERAL:
         return _several(facts, split, draw)
     answers = (Turned if target.kind == "angle" else Answers).of(facts, split)
@@ -244,6 +248,8 @@ def _worst(
 def _features(facts: Facts, part: Split, i: int) -> str:
     """The first few values by name; a line for a long nameless row; a thumbnail for an image."""
     x, inputs = array(part.x[i]), facts.data.inputs
+    if isinstance(inputs, Tokens):
+        return row_text(inputs, part.x[i])
     if x.ndim == 1 and isinstance(inputs, TableInputs):
         told = [f"{escape(c.name)}&nbsp;<b>{escape(_cell(c, v))}</b>" for c, v in zip(inputs.columns[:FEATURES], x)]
     elif x.ndim == 1 and len(inputs.names) == len(x):

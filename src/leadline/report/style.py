@@ -138,6 +138,10 @@ th.last,td.last{padding-left:14px}
 .features svg,.features img{display:block}
 .features img{image-rendering:pixelated;width:44px;border-radius:3px}
 .miss{color:var(--miss)}
+.words{font-size:13px;line-height:1.45;min-width:150px;overflow-wrap:anywhere}
+.text{white-space:pre-wrap;font-size:14px;line-height:1.7;max-width:100ch}.text b{font-weight:550}
+.text sub{font-size:11px;margin:0 3px}
+.token{background:color-mix(in srgb,var(--miss) var(--a),transparent);border-radius:3px}
 .dot{display:inline-block;width:9px;height:9px;border-radius:50%;margin-right:7px;background:var(--of)}
 .finding{display:grid;grid-template-columns:84px minmax(0,1fr);gap:4px 14px;padding:14px 0;
  border-top:1px solid var(--line)}

@@ -7,6 +7,7 @@ import math
 import numpy as np
 from torch import Tensor
 
+from leadline.doctor.texts import unigram_nll
 from leadline.report.facts import Facts
 from leadline.report.numbers import array
 from leadline.report.words import count, escape, number, percent
@@ -21,6 +22,8 @@ def verdict(facts: Facts, split: str) -> str:
     headline = facts.headline(split)
     if headline == "accuracy" and facts.data.target.discrete:
         sentence = _classes(facts, split)
+    elif kind == "tokens" and "perplexity" in evaluation:
+        sentence = _tokens(facts, split)
     elif headline == "rmse" and kind == "real":
         sentence = _real(facts, split)
     elif headline == "r2" and kind == "real":
@@ -44,6 +47,16 @@ def _classes(facts: Facts, split: str) -> str:
     if high < base:
         return f"{begin}, worse than always answering {answer}, the commonest class: {percent(base)}."
     return f"{begin}, not clearly better than always answering {answer}, the commonest class: {percent(base)}."
+
+
+def _tokens(facts: Facts, split: str) -> str:
+    evaluation = facts.evaluations[split]
+    own, rival = evaluation["perplexity"], unigram_nll(facts.data, split)
+    guess = number(math.exp(min(rival, 700.0)))
+    begin = f"On {ROWS[split]} the perplexity is {number(own)}: as unsure as between that many equally likely tokens"
+    if evaluation.interval("nll")[1] < rival:
+        return f"{begin}; knowing only how often tokens occur would leave {guess}."
+    return f"{begin}, not clearly better than knowing only how often tokens occur: {guess}."
 
 
 def _real(facts: Facts, split: str) -> str:
