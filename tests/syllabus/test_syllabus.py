@@ -37,6 +37,13 @@ CONVOLUTION = (
     | ids("DZ", (7, 8), (18, 25), (50, 50), (64, 64), (74, 74))
     | ids("DW", (6, 6), (8, 8), (13, 13), (18, 21), (52, 52), (65, 65), (74, 74), (91, 92))
 )
+TRANSFORMERS = (
+    ids("UD", (1, 41), (78, 122), (144, 152), (159, 169), (176, 187), (203, 215), (222, 244), (266, 280), (293, 310),
+        (316, 347), digits=3)
+    | ids("EA", (26, 30), (56, 62), (78, 80), (119, 119), (125, 125), (127, 128), (140, 141), (143, 143), (162, 162),
+          (176, 176), (219, 220), (247, 247))
+    | ids("DZ", (12, 13), (26, 32), (54, 54), (62, 62), (77, 82))
+)  # fmt: skip
 
 
 # ── the rows ──
@@ -45,7 +52,7 @@ CONVOLUTION = (
 def test_every_item_has_a_row_and_there_are_no_others():
     found = [row.id for row in rows()]
     assert len(found) == len(set(found))
-    assert set(found) == BOOK | NOTES | D2L | SLIDES | FITTING | FITTING_NOTES | CONVOLUTION
+    assert set(found) == BOOK | NOTES | D2L | SLIDES | FITTING | FITTING_NOTES | CONVOLUTION | TRANSFORMERS
 
 
 def test_a_row_leads_to_an_object_or_says_why_not():
