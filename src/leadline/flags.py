@@ -7,7 +7,7 @@ from collections.abc import Set
 from typing import Any
 
 #: flags of the verbs themselves, which no option of the data may take
-RESERVED = frozenset({"model", "likelihood", "rule", "folder", "report", "json", "help", "data", "from"})
+RESERVED = frozenset({"model", "likelihood", "rule", "folder", "report", "json", "help", "data", "from", "lora"})
 
 
 def flag_name(option: str, taken: Set[str] = frozenset()) -> str:

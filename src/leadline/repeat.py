@@ -12,6 +12,7 @@ from leadline.flags import RESERVED, shell_words
 from leadline.likelihoods import LIKELIHOODS, likelihood_for
 from leadline.likelihoods import choices as likelihood_choices
 from leadline.models import MODELS, choices
+from leadline.models.lora import ATTENTION
 from leadline.optim import OBJECTS, RULES, own_rule
 from leadline.optim import choices as rule_choices
 from leadline.settings import Settings
@@ -38,7 +39,7 @@ def command(config: dict[str, Any]) -> str:
     settings, (family, usual) = config["settings"], _family(config)
     if recipe is None or model["config"] is None or "given" in (settings["optimizer"], settings["schedule"]):
         return ""
-    if not usual and not _nameable(config):
+    if (not usual and not _nameable(config)) or not _flagged(model):
         return ""
     rule, rule_options = _rule(config)
     if rule_options is None:
@@ -52,6 +53,7 @@ def command(config: dict[str, Any]) -> str:
     taken = set(Settings().config) | own | options_of_families | options_of_rules | RESERVED
     words += [shell_words(name, value, taken) for name, value in _unusual(recipe["source"], options).items()]
     words += [shell_words("from", model["begun_from"])] if "begun_from" in model else []
+    words += [shell_words("lora", model["lora"]["rank"])] if "lora" in model else []
     words += [f"--model {model['name']}", *(shell_words(name, value) for name, value in chosen.items())]
     words += [f"--likelihood {family}"] if family else []
     words += [shell_words(name, value) for name, value in _unusual_family(config).items()]
@@ -85,6 +87,9 @@ def python(config: dict[str, Any]) -> str:
         else:
             name, read = model["name"], _read(config)
             lines += [f'model = ll.models.build("{name}", {read}, {dim_output}, seed={seed}{chosen})']
+        if "lora" in model:
+            told = ", ".join(f"{name}={value!r}" for name, value in model["lora"].items())
+            lines += [f"model = ll.models.lora(model, {told}, seed={seed})"]
     given = {name: value for name, value in changed_settings(config).items() if value != "given"}
     family, usual = _family(config)
     words = [f"likelihood={family!r}"] if family else []
@@ -101,6 +106,14 @@ def python(config: dict[str, Any]) -> str:
     lines += [f"run = ll.fit({', '.join(['model', 'data', *words])})"]
     lines += ['print(run.evaluate("test"))']
     return "\n".join(lines)
+
+
+def _flagged(model: dict[str, Any]) -> bool:
+    """Whether flags can say how the model was adapted: from a folder, beside its attention, with a factor of 1."""
+    made = model.get("lora")
+    if made is None:
+        return True
+    return "begun_from" in model and made["alpha"] == made["rank"] and made["where"] == list(ATTENTION)
 
 
 def _read(config: dict[str, Any]) -> str:

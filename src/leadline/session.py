@@ -141,6 +141,7 @@ class Session:
                 "config": model.config if isinstance(model, Configured) and type(model) in MODELS.values() else None,
                 "parameters": sum(p.numel() for p in model.parameters()),
                 **({"begun_from": model.begun_from} if hasattr(model, "begun_from") else {}),
+                **({"lora": model.lora} if hasattr(model, "lora") else {}),
             },
             "likelihood": {
                 "name": type(self.likelihood).__name__,

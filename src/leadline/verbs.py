@@ -27,7 +27,7 @@ from leadline.engine.packing import unpack
 from leadline.engine.record import Record
 from leadline.errors import RunError, UserError
 from leadline.likelihoods import LIKELIHOODS, Likelihood
-from leadline.models import MODELS
+from leadline.models import MODELS, lora
 from leadline.names import lookup
 from leadline.optim import RULES, Gradient, Rule, check_alone, likelihood_of, own_rule, rule_from, told
 from leadline.regularize import Regularizer, regularizers, words
@@ -361,6 +361,8 @@ def _rebuilt(config: dict[str, Any], model: nn.Module | None) -> tuple[nn.Module
                 do="Pass model=… built as it was for fit",
             )
         model = lookup(config["model"]["name"], MODELS, "model")(**config["model"]["config"])
+        if "lora" in config["model"]:
+            lora(model, **config["model"]["lora"])
     return model, lookup(config["likelihood"]["name"], LIKELIHOODS, "likelihood")(**config["likelihood"]["config"])
 
 

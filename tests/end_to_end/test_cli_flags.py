@@ -35,7 +35,7 @@ FAMILIES = (
     "--variance --sigma --label-smoothing --coldness --edge --kappa --form --families --weighting --dice --num-boxes "
     "--coordinate --no-object --bump --longest"
 )
-RUN = f"--model --likelihood {FAMILIES} --rule --from --folder --report --folds"
+RUN = f"--model --likelihood {FAMILIES} --rule --from --lora --folder --report --folds"
 SEARCH = (
     f"--model --likelihood {FAMILIES} --space --trials --method --folds --together --storage --search-seed --folder"
 )
@@ -52,7 +52,7 @@ FROZEN = {
     "--test",
     "train xor --model Perceptron": f"{RUN} {SETTINGS} --bias --keep --num --noise --data-seed --val --test",
     "train xor --model Perceptron --optimizer sgd": f"{RUN} {SETTINGS} --bias --num --noise --data-seed --val --test",
-    "train xor --likelihood Normal": "--model --likelihood --variance --sigma --rule --from --folder --report "
+    "train xor --likelihood Normal": "--model --likelihood --variance --sigma --rule --from --lora --folder --report "
     f"--folds {MLP} {SETTINGS} --num --noise --data-seed --val --test",
     "doctor": f"--model --likelihood {FAMILIES} {MLP}",
     "doctor cars.csv": f"--model --likelihood {FAMILIES} {MLP} {TABLE}",
@@ -271,7 +271,7 @@ def test_an_option_of_the_data_never_takes_the_name_of_a_flag(monkeypatch):
 def test_the_page_names_only_flags_that_there_are():
     page = (Path(__file__).parents[2] / "docs" / "cli.md").read_text()
     named = set(re.findall(r"(?<![\w-])--[a-z][a-z-]+", page))
-    lines = [*FROZEN, "train mnist1d", "train moons", "doctor moons", "show data moons"]
+    lines = [*FROZEN, "train mnist1d", "train moons", "train book.txt", "doctor moons", "show data moons"]
     there = {"--json", "--help"} | {spelling for line in lines for spelling in spellings_after(line)}
     assert named - there == set()
     assert {"--split", "--data", "--interval", "--output", "--likelihood"} <= named

@@ -27,7 +27,7 @@ from leadline.flags import RESERVED, shell_words
 from leadline.interop.beginning import Beginning, beginning
 from leadline.likelihoods import DEFAULTS, FROM_TARGET, LIKELIHOODS, Likelihood
 from leadline.likelihoods import choices as likelihood_choices
-from leadline.models import FROM_DATA, MODELS, build
+from leadline.models import FROM_DATA, MODELS, build, lora
 from leadline.names import lookup
 from leadline.optim import OBJECTS, RULES, Rule, check_alone, likelihood_of, own_rule, rule_from, told
 from leadline.optim import choices as rule_choices
@@ -42,6 +42,7 @@ PICTURE_MODEL = "ConvNet"
 TEXT_MODELS = {"next": "GPT", "pairs": "Transformer", **dict.fromkeys(("masked", "classes", "tags", "spans"), "BERT")}
 WORDED = ("text", "source", "task")  # options that make a table one of text
 FINE_LR = 1e-4  # for weights that have learned already
+LOW_RANK_LR = 1e-3  # for updates beside them
 MOST_COLUMNS = 12  # of which train and doctor tell
 _FEW = 2  # families that a heading of --help names
 
@@ -330,7 +331,8 @@ def make(what: str, line: Line, data: Data | None = None) -> Made:
     model_class = lookup(name, MODELS, "model")
     usual = usual_settings(data)
     pictures = told_settings(usual, settings)
-    slow = {"lr": FINE_LR} if begun and "lr" not in settings else {}
+    rank = line.get("lora")
+    slow = {"lr": FINE_LR if rank is None else LOW_RANK_LR} if begun and "lr" not in settings else {}
     settings = {**usual, **slow, **settings}
     made_for = own_rule(model_class, data.target) if rule is None and "optimizer" not in settings else None
     if made_for is not None:
@@ -343,7 +345,9 @@ def make(what: str, line: Line, data: Data | None = None) -> Made:
         model = build(name, data, likelihood.dim_output, seed=checked.seed, **line.of("model"))
     else:
         model, filled = begun.build(data, likelihood.dim_output, checked.seed, **line.of("model"))
-        lr = f"; {shell_words('lr', FINE_LR)}, where nothing else is said" if slow else ""
+        if rank is not None:
+            lora(model, rank, moving=filled.new, seed=checked.seed)
+        lr = f"; {shell_words('lr', settings['lr'])}, where nothing else is said" if slow else ""
         note = "\n".join(filter(None, [f"{name} begun from {begun.path}: {filled}{lr}", note]))
     return Made(data, likelihood, model, settings, rule, note)
 
@@ -351,6 +355,8 @@ def make(what: str, line: Line, data: Data | None = None) -> Made:
 def begun_from(line: Line) -> Beginning | None:
     """What `--from` names, if the rest of the line goes with it."""
     if line.get("from") is None:
+        if line.get("lora") is not None:
+            raise UserError("--lora teaches a model that has learned", got="no --from", do="Name one by --from FOLDER")
         return None
     found, settings = beginning(line.get("from")), line.of("setting")
     named = line.get("model")

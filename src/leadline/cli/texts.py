@@ -69,7 +69,8 @@ def _filled(run: Run, inputs: Tokens, text: str) -> str:
     row = inputs.read([text])
     x = inputs.encode(row)[0]
     said = run.predict(row).mode[0].cpu()
-    return inputs.tokenizer.decode(torch.where(x == inputs.tokenizer.mask, said, x).tolist())
+    hidden = x == cast(int, inputs.tokenizer.mask)
+    return inputs.tokenizer.decode(torch.where(hidden, said, x).tolist())
 
 
 def _tags(run: Run, inputs: Tokens, text: str) -> str:

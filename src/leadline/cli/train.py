@@ -43,6 +43,13 @@ OWN = (
         "and sizes are as there, the head is new, and text is cut by the tokenizer that lies beside them",
         group="what is trained",
     ),
+    Flag(
+        "lora",
+        Kind((int,), optional=True),
+        help="with --from: updates of this rank beside the maps of attention learn, and what is new; all else is held "
+        "still",
+        group="what is trained",
+    ),
     Flag("folder", help="where the run is kept, by default runs/<time>-<data>-<model>", group="the run"),
     Flag("report", Kind((bool,)), help="write report.html at the end", default=True, group="the run"),
     Flag(

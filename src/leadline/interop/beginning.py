@@ -15,13 +15,13 @@ from torch import nn
 
 from leadline.config import Configured
 from leadline.data.data import Data
-from leadline.engine.checkpoint import of
+from leadline.engine.checkpoint import of, restore
 from leadline.engine.keeper import read_newest
 from leadline.engine.record import Record
 from leadline.errors import RunError, UserError
 from leadline.interop import hugging_face
 from leadline.interop.filling import Filled, fill
-from leadline.models import MODELS, build, choices
+from leadline.models import MODELS, build, choices, lora, merged
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,6 +100,11 @@ def _of_run(path: Path) -> Beginning:
 
     def fill_from_best(made: nn.Module) -> Filled:
         tensors, _ = read_newest(record)
-        return fill(made, of("model", tensors.get("best", tensors["weights"])).items())
+        weights = of("model", tensors.get("best", tensors["weights"]))
+        if "lora" in model:  # its updates are folded into its weights
+            whole = lora(MODELS[model["name"]](**model["config"]), **model["lora"])
+            restore(whole, weights, "model")
+            weights = merged(whole).state_dict()
+        return fill(made, weights.items())
 
     return Beginning(path, model["name"], model["config"], fill_from_best)

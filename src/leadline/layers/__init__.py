@@ -9,7 +9,7 @@ from leadline.layers.attention_free import AttentionFree
 from leadline.layers.batch_statistics import BatchRenorm, GhostBatchNorm, exact_statistics
 from leadline.layers.cache import Cache
 from leadline.layers.channel_attention import ChannelAttention
-from leadline.layers.checkpointed import Checkpointed
+from leadline.layers.checkpointed import Checkpointed, recomputed
 from leadline.layers.compressed_attention import CompressedAttention
 from leadline.layers.cross_covariance import CrossCovariance
 from leadline.layers.drop_connect import DropConnect, SpatialDropout
@@ -24,6 +24,7 @@ from leadline.layers.inception import Inception
 from leadline.layers.kernel_attention import KernelAttention
 from leadline.layers.kernel_smoother import KernelSmoother
 from leadline.layers.low_rank_attention import LowRankAttention
+from leadline.layers.low_rank_update import LowRankUpdate
 from leadline.layers.masked_softmax import masked_softmax
 from leadline.layers.normalisation import BatchNorm, ImageLayerNorm
 from leadline.layers.ode import adjoint, integrate
@@ -83,6 +84,7 @@ __all__ = [
     "KernelSmoother",
     "LearnedPositions",
     "LowRankAttention",
+    "LowRankUpdate",
     "LpPool",
     "MaxBlurPool",
     "MaxPoolDropout",
@@ -120,6 +122,7 @@ __all__ = [
     "integrate",
     "lipschitz",
     "masked_softmax",
+    "recomputed",
     "residual_stage",
     "shuffled",
     "sinusoids",

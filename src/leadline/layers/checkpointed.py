@@ -14,6 +14,7 @@ Shapes     those of the chain
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -50,29 +51,47 @@ class Checkpointed(nn.Module):
     def forward(self, h: Tensor) -> Tensor:
         for first in range(0, len(self.layers), self.every):
             segment = nn.Sequential(*list(self.layers)[first : first + self.every])
-            h = _recomputed(segment, h) if torch.is_grad_enabled() else segment(h)  # eq. 1
+            h = recomputed(segment, h) if torch.is_grad_enabled() else segment(h)  # eq. 1
         return h
 
     def extra_repr(self) -> str:
         return f"every={self.every}"
 
 
-def _recomputed(segment: nn.Sequential, h: Tensor) -> Tensor:
-    """segment(h), whose inside is computed again for the backward pass."""
+def recomputed(module: nn.Module, *args: Any, **more: Any) -> Any:
+    """What `module` answers; its inside is computed again for the backward pass (2), whatever it is called with.
+
+    >>> layer, x = nn.Sequential(nn.Linear(8, 8), nn.Tanh()), torch.zeros(2, 8)
+    >>> torch.equal(recomputed(layer, x), layer(x))
+    True
+    """
     if torch.compiler.is_compiling():  # a compiler sees the whole step: keys and weights are its own inputs
-        return checkpoint(segment, h, use_reentrant=False)
+        return checkpoint(lambda *args: type(module).forward(module, *args, **more), *args, use_reentrant=False)
     # by the time of (2) the caller may have left its keys, or put other weights in place: those of now are taken along
-    keys = noise.current.keys
-    weights = dict(segment.named_parameters(remove_duplicate=False))
+    bare, keys = _Bare(module), noise.current.keys
+    weights = dict(bare.named_parameters(remove_duplicate=False))
     passes = 0
 
-    def run(h: Tensor) -> Tensor:
+    def run(*args: Any) -> Any:
         nonlocal passes
         passes += 1
         if passes == 1:
-            return segment(h)
-        copies = {name: buffer.clone() for name, buffer in segment.named_buffers()}
+            return bare(*args, **more)
+        copies = {name: buffer.clone() for name, buffer in bare.named_buffers()}
         with noise.keyed(keys):
-            return functional_call(segment, {**weights, **copies}, (h,))  # eq. 2
+            return functional_call(bare, {**weights, **copies}, args, more)
 
-    return checkpoint(run, h, use_reentrant=False)
+    # a recorded graph has no random state to go back to
+    recorded = torch.cuda.is_available() and torch.cuda.is_current_stream_capturing()
+    return checkpoint(run, *args, use_reentrant=False, preserve_rng_state=not recorded)
+
+
+class _Bare(nn.Module):
+    """A module without the hooks around it, and without what stands in place of its forward."""
+
+    def __init__(self, module: nn.Module):
+        super().__init__()
+        self.module = module
+
+    def forward(self, *args: Any, **more: Any) -> Any:
+        return type(self.module).forward(self.module, *args, **more)

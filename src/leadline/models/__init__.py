@@ -17,6 +17,7 @@ from leadline.models.as_dense import as_dense, dense_matrix, tied
 from leadline.models.bert import BERT
 from leadline.models.boolean import Boolean
 from leadline.models.capacity import capacity, capacity_without_errors, crosstalk, flip_probability
+from leadline.models.checkpointed import checkpointed
 from leadline.models.circuit import Circuit, Unit, circuit_of
 from leadline.models.composed import Composed
 from leadline.models.constructed import folding, identity, interpolant, narrow, orthants, sawtooth
@@ -41,6 +42,7 @@ from leadline.models.inverse import inverse
 from leadline.models.kinds import kind
 from leadline.models.lenet import LeNet
 from leadline.models.linear import Linear
+from leadline.models.lora import lora, merged
 from leadline.models.mlp import MLP
 from leadline.models.modern_hopfield import ModernHopfield
 from leadline.models.named_weights import load_named, torchvision_names
@@ -266,6 +268,7 @@ __all__ = [
     "build",
     "capacity",
     "capacity_without_errors",
+    "checkpointed",
     "choices",
     "circuit_of",
     "compose",
@@ -287,6 +290,8 @@ __all__ = [
     "inverse",
     "kind",
     "load_named",
+    "lora",
+    "merged",
     "narrow",
     "novikoff",
     "orthants",
