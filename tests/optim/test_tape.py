@@ -250,11 +250,17 @@ def test_every_model_steps_with_the_same_bits_from_a_tape(name, monkeypatch):
     batches = []
     for _ in range(12):
         x = torch.randn(6, *row_shape(model), generator=stream)
+        if hasattr(model, "num_tokens"):
+            x = torch.randint(model.num_tokens, x.shape, generator=stream)
         keys = torch.randint(2**40, (6,), generator=stream)
         batches.append(Batch(x, torch.randn(6, generator=stream), keys=keys))
     if model(batches[0].x).dim() == 4:
         likelihood = ll.likelihoods.HeatMaps(model(batches[0].x).shape[1])
         y = torch.rand(6, likelihood.dim_output, 3, generator=stream)
+        batches = [Batch(b.x, y, keys=b.keys) for b in batches]
+    elif model(batches[0].x).dim() == 3:
+        _, places, words = model(batches[0].x).shape
+        likelihood, y = ll.likelihoods.Tokens(words), torch.randint(words, (6, places), generator=stream)
         batches = [Batch(b.x, y, keys=b.keys) for b in batches]
     elif model(batches[0].x).shape != (6, 1):
         likelihood = ll.likelihoods.Categorical(model(batches[0].x).shape[1])

@@ -142,7 +142,8 @@ class Gradient(Rule):
 
     def _loss_and_gradients(self, *columns: Tensor | None) -> tuple[Tensor | None, ...]:
         loss = self.loss(Batch(*columns))  # type: ignore[arg-type]
-        return loss.detach(), *torch.autograd.grad(loss, self.parameters, allow_unused=True)
+        gradients = torch.autograd.grad(loss, self.parameters, allow_unused=True)
+        return loss.detach(), *(_laid_as(p, g) for p, g in zip(self.parameters, gradients, strict=True))
 
     def loss(self, batch: Batch, whole: Tensor | float | None = None) -> Tensor:
         """The batch's part of eq. 1, where `whole` is the weight of the batch that it is part of."""
@@ -181,6 +182,13 @@ class Gradient(Rule):
             self._scheduler.load_state_dict(state["scheduler"])
             for group, options in zip(self.optimizer.param_groups, state["groups"], strict=True):
                 group.update(options)
+
+
+def _laid_as(p: Tensor, gradient: Tensor | None) -> Tensor | None:
+    """A gradient whose numbers lie in memory as its parameter's do: a fused update goes through both side by side."""
+    if gradient is None or gradient.stride() == p.stride():
+        return gradient
+    return gradient.contiguous() if p.is_contiguous() else torch.empty_like(p).copy_(gradient)
 
 
 def _options(group: dict[str, Any]) -> dict[str, Any]:
