@@ -43,7 +43,7 @@ def trained(
     seconds = time.perf_counter() - start
     found = scores(run, "test", most=rows or len(data.test))
     return {
-        "model": model,
+        "network": model,
         "weights": sum(p.numel() for p in net.parameters()),
         "pairs": {name: len(split) for name, split in data.splits()},
         "epochs": epochs,

@@ -66,7 +66,7 @@ class Log:
             self.said = time.monotonic()
             self._write(
                 f"epoch {event.epoch}/{self.epochs}  {figures(event, self.headline)}  "
-                f"{self.clock.speed(event.step):,.0f} steps/s  {self.clock.left(event.step)} left"
+                f"{pace(self.clock.speed(event.step))}  {self.clock.left(event.step)} left"
             )
         elif isinstance(event, RunEnded) and self.last_word:
             seconds = time.monotonic() - self.clock.began
@@ -117,9 +117,18 @@ class Live:
             completed=step,
             epoch=f"epoch {min(epoch + 1, self.epochs)}/{self.epochs}",
             figures=figures,
-            speed=f"{self.clock.speed(step):,.0f} steps/s  {self.clock.left(step)} left",
+            speed=f"{pace(self.clock.speed(step))}  {self.clock.left(step)} left",
             refresh=True,
         )
+
+
+def pace(speed: float) -> str:
+    """Steps a second; long ones with a digit that tells them from nothing.
+
+    >>> pace(1234.5), pace(0.321)
+    ('1,234 steps/s', '0.32 steps/s')
+    """
+    return f"{speed:,.0f} steps/s" if speed >= 10 else f"{speed:.2g} steps/s"
 
 
 def figures(event: EpochDone, headline: str) -> str:

@@ -10,6 +10,7 @@ import pytest
 import torch
 
 from leadline.data.text import text
+from leadline.data.text_tables import _two_columns
 from leadline.data.tokens import NOTHING
 from leadline.errors import DataError, UserError
 from leadline.text.tokenizer import Tokenizer
@@ -209,3 +210,21 @@ def test_the_tokenizer_of_a_table_is_trained_on_training_rows(tmp_path):
     data = text(_csv(tmp_path, 60), text="review", target="mood", num_tokens=300)
     assert data.inputs.tokenizer.num_tokens <= 300 and data.inputs.tokenizer.pad == 0
     assert "a cat" in data.inputs.decode(data.inputs.read(["a cat"]))[0]
+
+
+@pytest.mark.parametrize(
+    ("first", "names"),
+    [
+        ("Check\tCocher", False),
+        ("Yes\tOui", False),
+        ("english\tfrench", True),
+        ("text_en\ttext_fr", True),
+        ("a\tb", True),
+    ],
+)
+def test_only_a_line_that_names_the_sides_is_a_line_of_names(tmp_path, first, names):
+    path = tmp_path / "pairs.tsv"
+    path.write_text("\n".join([first, *(f'say "{k}\tdis « {k} »' for k in range(30))]), encoding="utf-8")
+    found = _two_columns(path)
+    assert (found is None) == names
+    assert names or len(found.table) == 31

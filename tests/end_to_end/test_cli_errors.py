@@ -65,7 +65,7 @@ TABLES = [
     ("header.csv", "--target a", "must have rows", "header"),
     ("ragged.csv", "--target a", "must have 2 fields", "--bad-rows refuse"),
     ("latin.csv", "--target price", "UTF-8", "iconv"),
-    ("notes.txt", "--target price", "must end in", "notes.txt"),
+    ("notes.txt", "--target price", "must be of a table", "notes.txt"),
     ("good.csv", "", "--target", "id, size, colour, price"),
     ("good.csv", "--target prise", "must name a column", "Did you mean price"),
     ("good.csv", "--target price --drop sise", "must name a column", "Did you mean size"),

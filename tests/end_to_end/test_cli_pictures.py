@@ -295,7 +295,7 @@ def test_a_killed_run_on_augmented_pictures_ends_as_if_it_had_not_been(place, tm
 def broken(place, tmp_path):
     """Folders that cannot be trained on, and a few good ones to be trained on wrongly."""
     (tmp_path / "letters").mkdir()
-    (tmp_path / "letters" / "a.txt").write_text("no picture")
+    (tmp_path / "letters" / "a.bin").write_bytes(bytes(range(256)))
     (tmp_path / "bare").mkdir()
     shutil.copytree(place / "shapes" / "square", tmp_path / "one" / "square")
     (tmp_path / "giants" / "a").mkdir(parents=True)
@@ -321,7 +321,7 @@ def broken(place, tmp_path):
 
 
 WRONG = [
-    ("letters", "", "must hold pictures", ".txt"),
+    ("letters", "", "must hold pictures", ".bin"),
     ("bare", "", "must hold pictures", "no files"),
     ("nowhere", "", "must be a known name", "nowhere"),
     ("one", "", "at least two classes", "one folder, square"),

@@ -22,7 +22,7 @@ FAMILIES = [
 
 def test_no_family_is_left_out():
     known = {family for family in L.LIKELIHOODS.values() if family.has_density}
-    assert {type(f) for f in FAMILIES} == known - {L.Pixels}  # a picture of distributions
+    assert {type(f) for f in FAMILIES} == known - {L.Pixels, L.Tokens, L.Span}  # many distributions a row
 
 
 @pytest.mark.parametrize("family", FAMILIES, ids=lambda f: type(f).__name__)

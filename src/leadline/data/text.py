@@ -45,7 +45,7 @@ def text(
     tokenizer: Any = None,
     kind: str = "bpe",
     num_tokens: int | None = None,
-    length: int = 256,
+    length: int | None = None,
     separator: str | None = None,
     every: int | None = None,
     val: float | None = None,
@@ -66,7 +66,8 @@ def text(
         tokenizer: a `Tokenizer` or its file; by default one is trained on the training texts.
         kind: of that tokenizer: bpe, wordpiece, unigram, bytes or characters.
         num_tokens: of its vocabulary; by default from 1,024 to 32,768, by the size of the text.
-        length: most tokens of a row, from 2 to 65,536; of pairs, of source and target each.
+        length: most tokens of a row, from 2 to 65,536; of pairs, of source and target each. By default 256, and of a
+            table no more than 199 of 200 rows need; longer ones are cut, and counted.
         separator: a regular expression that parts the documents in a file, such as "\\n\\n" or "^Chapter"; by default a
             file is a document.
         every: hold out by place: every k-th document (or row of a table) is test, the one before it val; at least 3.
@@ -86,11 +87,16 @@ def text(
     place = _place(path)
     if task is not None:
         task = lookup(task, {word: word for word in TASKS}, "task")
-    length = whole("length", length, 2, MOST_LENGTH, usual=256)
+    trims, length = length is None, 256 if length is None else whole("length", length, 2, MOST_LENGTH, usual=256)
     every = None if every is None else whole("every", every, 3, usual=20)
     num_tokens = None if num_tokens is None else whole("num_tokens", num_tokens, 2, 2**24, usual=8192)
     options: dict[str, Any] = {"path": str(place), "task": task, "text": text, "source": source, "target": target}
-    options |= {"tokenizer": _told(tokenizer), "kind": kind, "num_tokens": num_tokens, "length": length}
+    options |= {
+        "tokenizer": _told(tokenizer),
+        "kind": kind,
+        "num_tokens": num_tokens,
+        "length": None if trims else length,
+    }
     options |= {"separator": separator, "every": every, "val": val, "test": test, "seed": seed, "cache": cache}
     own, share = given_tokenizer(tokenizer), 0.05 if task in (None, *_STREAMS) else 0.1
     pattern_of(separator)
@@ -103,7 +109,7 @@ def text(
         what = f"{task}" if task not in (None, *_STREAMS, "tags") else "columns"
         raise DataError(f"{what} must be of a table", got=place.name, do=f"Name one that ends in {', '.join(TABLES)}")
     held = Held(share if val is None else val, share if test is None else test, seed, every)
-    how = Making(held, own, kind, num_tokens, length)
+    how = Making(held, own, kind, num_tokens, length, trims)
     if task == "tags":
         made = tagged(place, how)
     elif rows is None or task in _STREAMS:

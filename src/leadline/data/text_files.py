@@ -131,12 +131,14 @@ def find_texts(place: Path, separator: str | None = None) -> Corpus:
 
 
 def holds_text(place: Path, most: int = 20) -> bool:
-    """Whether most of the first files below a folder are text, and none is a picture; or a file is text."""
+    """Whether most of the first files below a folder are text or named so, and none is a picture; or a file is text."""
     if place.is_file():
         return _is_text(place)
     folder = survey(place)
     some = folder.others[:most]
-    return bool(some) and not folder.pictures and 2 * sum(_is_text(folder.root / name) for name in some) > len(some)
+    if folder.pictures or not some:
+        return False
+    return 2 * sum(name.lower().endswith(".txt") or _is_text(folder.root / name) for name in some) > len(some)
 
 
 def documents(file: TextFile, separator: re.Pattern[str] | None) -> Iterator[tuple[str, bool]]:
@@ -339,7 +341,7 @@ def _no_text(place: Path, lost: Lost) -> DataError:
     if place.is_file():
         why = next(iter(lost.names), "is empty")
         return DataError(
-            f"{place.name} must hold text", got=f"a file that {why}", do="Name a file of text, such as .txt"
+            f"{place.name} must hold text", got=f"a file that {why}", do="Name a file of text, or save it as UTF-8"
         )
     folder = survey(place)
     if len(folder.pictures) > len(folder.others):

@@ -35,8 +35,14 @@ from leadline.text.tokenizer import Tokenizer
 
 JSON_LINES = (".jsonl", ".jsonl.gz", ".ndjson")
 TABLES = (*ENDINGS, *JSON_LINES)
+#: what the columns of pairs are called in a line of names
+_ROLES = ("source", "target", "src", "tgt", "input", "output", "text", "label", "from", "to", "original", "translation")
+_TONGUES = ("english", "french", "german", "spanish", "italian", "portuguese", "dutch", "russian", "chinese")
+_SHORT = ("japanese", "a", "b", "x", "y", "en", "fr", "de", "es", "it", "pt", "nl", "ru", "zh", "ja")
+_SIDES = frozenset((*_ROLES, *_TONGUES, *_SHORT, "answer", "question", "sentence"))
 _TOGETHER = 4096  # rows that are encoded at once
 _SHOWN = 5
+_NEARLY = 0.995  # of the rows need no more tokens than a row has where nobody named it
 
 
 @dataclass(frozen=True)
@@ -48,6 +54,7 @@ class Making:
         tokenizer: given, or None to train one.
         kind, num_tokens: of the one that is trained.
         length: most tokens of a row.
+        trims: nobody named it: rows are no longer than nearly all of them need.
     """
 
     held: Held
@@ -55,6 +62,12 @@ class Making:
     kind: str
     num_tokens: int | None
     length: int
+    trims: bool = False
+
+    def most(self, lengths: Sequence[int]) -> int:
+        """Tokens of a row, out of what each row needs."""
+        longest = int(np.quantile(lengths, _NEARLY, method="higher")) if self.trims else max(lengths)
+        return max(2, min(self.length, longest))
 
     def words(self, texts: Sequence[Sequence[str]], rows: Tensor) -> Tokenizer:
         """The tokenizer, of some rows of several columns where it must be trained."""
@@ -150,8 +163,10 @@ def labelled(rows: Rows, text: str | Sequence[str] | None, target: str | None, h
     texts = [[column[row] for row in used] for column in texts]
     parts = how.held.rows(len(used), stratify=y if kind.discrete else None)
     own = how.words(texts, parts[0])
-    inputs = Tokens("classes", how.length, own, names=names)
-    x, _, cut = framed_rows(inputs, [_encoded(own, column) for column in texts])
+    encoded = [_encoded(own, column) for column in texts]
+    frame = (own.cls is not None) + len(encoded) * (own.sep is not None)
+    inputs = Tokens("classes", how.most([frame + sum(map(len, row)) for row in zip(*encoded)]), own, names=names)
+    x, _, cut = framed_rows(inputs, encoded)
     inputs = Tokens("classes", max(2, x.shape[1]), own, names=names)
     target_ = with_figures(kind, outcome.exactly(used, y)[parts[0]])
     return _data(rows, used, x, y, parts, target_, inputs, [f"{target_}, the target"], cut, how)
@@ -169,7 +184,7 @@ def paired(rows: Rows, source: str | None, target: str | None, how: Making) -> D
     parts = how.held.rows(len(used), **_together(sides[0], how.held))
     own = how.words(sides, parts[0])
     a, b = (_encoded(own, side) for side in sides)
-    S, T = (max(2, min(how.length, longest)) for longest in (max(map(len, a)), 1 + max(map(len, b))))
+    S, T = how.most([len(tokens) for tokens in a]), how.most([1 + len(tokens) for tokens in b])
     inputs = Tokens("pairs", T, own, len_source=S, names=(str(first),))
     x, y, cut = pair_rows(inputs, a, b)
     asked = float((y[parts[0]] != NOTHING).sum(1).double().mean())
@@ -412,9 +427,7 @@ def _two_columns(path: Path) -> Rows | None:
             wrong.append(number)
     if not pairs:
         return None
-    first = pairs[0][1]
-    again = [{cells[k] for _, cells in pairs[1:]} for k in (0, 1)]
-    if all(re.fullmatch(r"[A-Za-z_][\w-]{0,30}", cell) and cell not in known for cell, known in zip(first, again)):
+    if all(_names_a_side(cell) for cell in pairs[0][1]):
         return None
     columns: dict[str, Cells] = {f"column_{k + 1}": cells_of([cells[k] for _, cells in pairs], "") for k in (0, 1)}
     refused = (Refusal("the line has no tab", len(wrong), tuple(wrong[:_SHOWN])),) if wrong else ()
@@ -422,6 +435,14 @@ def _two_columns(path: Path) -> Rows | None:
     notes += [f"{counted(more, 'further column')} left out"] if more else []
     numbers = np.array([number for number, _ in pairs])
     return Rows(Table(columns, numbers, "line", path.name, refused, nameless=True), notes=notes, plain=True)
+
+
+def _names_a_side(cell: str) -> bool:
+    """Whether a cell of the first line says what its column is, and is not a sentence itself: a role, a language, or a
+    name that is written like one, such as text_en.
+    """
+    word = cell.strip().lower()
+    return word in _SIDES or re.fullmatch(r"[a-z]+[_-][a-z]{2,}|[a-z]+_?\d", word) is not None
 
 
 def _sentences(path: Path) -> tuple[list[tuple[int, list[str], list[str]]], list[int]]:

@@ -1,6 +1,6 @@
 """The tokenizer of a data set: given, or trained on its training texts alone.
 
-    V = 1024 · 2^⌊log₄(n / 2^19)⌋, from 1,024 to 32,768        for n characters                    (1)
+    V = 1024 · 2^⌊log₄(n / 2^17)⌋, from 1,024 to 32,768        for n characters                    (1)
 
 Four times the text make words frequent enough for about twice the vocabulary. Special tokens of all tasks are in every
 vocabulary, so that what was trained on one task can be tuned on another.
@@ -19,14 +19,14 @@ from leadline.settings import given
 from leadline.text.tokenizer import SPECIALS, Tokenizer
 
 _SAMPLE = 2**25  # characters on which a tokenizer is trained at most
-_LEAST, _MOST, _FEW = 1024, 32768, 2**19
+_LEAST, _MOST, _FEW = 1024, 32768, 2**17
 
 
 def usual_size(characters: int) -> int:
     """Eq. 1.
 
     >>> [usual_size(n) for n in (1000, 10**6, 10**7, 10**9, 10**12)]
-    [1024, 1024, 4096, 32768, 32768]
+    [1024, 2048, 8192, 32768, 32768]
     """
     doublings = math.floor(math.log(max(characters, 1) / _FEW, 4))
     return max(_LEAST, min(_MOST, _LEAST * 2 ** max(0, min(doublings, 10))))

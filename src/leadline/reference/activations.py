@@ -95,6 +95,15 @@ def gelu(z: float) -> float:
     return z * 0.5 * (1 + math.erf(z / math.sqrt(2)))
 
 
+def gelu_tanh(z: float) -> float:
+    """½ z (1 + tanh(√(2/π) (z + 0.044715 z³))), GPT-2's form of gelu.
+
+    >>> round(gelu_tanh(1.0), 4)
+    0.8412
+    """
+    return 0.5 * z * (1 + math.tanh(math.sqrt(2 / math.pi) * (z + 0.044715 * z**3)))
+
+
 def softplus(z: float) -> float:
     """
     >>> round(softplus(0.0), 4)
@@ -131,6 +140,7 @@ ACTIVATIONS: dict[str, Callable[[float], float]] = {
     "swish": swish,
     "hard_swish": hard_swish,
     "gelu": gelu,
+    "gelu_tanh": gelu_tanh,
     "softplus": softplus,
     "heaviside": heaviside,
     "rect": rect,

@@ -31,6 +31,7 @@ class Adversarial(Again):
 
     name = "adversarial"
     mechanism = "more effective data"
+    moves_rows = True
     size: float
     part: float
     _size: Tensor

@@ -12,6 +12,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 from torch.func import grad
+from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from leadline.regularize.again import Again, mean_loss
 from leadline.regularize.strength import hold
@@ -41,6 +42,7 @@ class GradientNorm(Again):
     def objective(self, loss: Tensor, model: nn.Module, share: Tensor | float) -> Tensor:
         score, batch = self.seen()
         named = dict(model.named_parameters())
-        slopes = grad(lambda weights: mean_loss(score, batch, model, batch.x, weights))(named)
+        with sdpa_kernel(SDPBackend.MATH):  # fused attention has no second derivative
+            slopes = grad(lambda weights: mean_loss(score, batch, model, batch.x, weights))(named)
         total = sum((g.square().sum() for g in slopes.values()), start=torch.zeros_like(loss))
         return loss + self._strength.to(loss.dtype) * total  # eq. 1

@@ -31,6 +31,7 @@ class InputNoise(Regularizer):
     name = "input_noise"
     mechanism = "more effective data"
     draws_noise = True
+    moves_rows = True
     deviation: float
     _deviation: Tensor
 

@@ -31,6 +31,7 @@ class Mask(Regularizer):
     name = "mask"
     mechanism = "more effective data"
     draws_noise = True
+    moves_rows = True
     p_hide: float
     _p_hide: Tensor
 

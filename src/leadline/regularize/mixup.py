@@ -41,6 +41,7 @@ class Mixup(Regularizer):
     mechanism = "more effective data"
     draws_noise = True
     whole_batch = True
+    moves_rows = True
     concentration: float
     _concentration: Tensor
 
@@ -50,6 +51,7 @@ class Mixup(Regularizer):
         hold(self, "concentration", concentration)
 
     def meet(self, inputs: Inputs, target: Target) -> None:
+        super().meet(inputs, target)
         if target.kind in ("boxes", "points"):
             raise UserError(
                 "mixup must have answers that can be mixed: classes, numbers or classes of pixels",

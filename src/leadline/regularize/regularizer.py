@@ -16,6 +16,8 @@ from leadline.config import Configured
 from leadline.data.data import Batch
 from leadline.data.inputs import Inputs
 from leadline.data.target import Target
+from leadline.data.tokens import Tokens
+from leadline.errors import UserError
 
 Score = Callable[[Tensor, Tensor], Tensor]
 
@@ -36,6 +38,8 @@ class Regularizer(nn.Module, Configured):
     whole_batch: bool = False
     #: whether it overrides `weights`
     moves_weights: bool = False
+    #: whether it computes with x, which must then be numbers
+    moves_rows: bool = False
 
     @property
     def word(self) -> str:
@@ -45,6 +49,12 @@ class Regularizer(nn.Module, Configured):
 
     def meet(self, inputs: Inputs, target: Target) -> None:
         """Learn, once before training, how x was made and what y is; refuse what it is not right for."""
+        if self.moves_rows and isinstance(inputs, Tokens):
+            raise UserError(
+                f"{self.name} must have rows of numbers, which can be a little larger or smaller",
+                got="rows of tokens",
+                do=f"Leave {self.name} out; a model's own dropout, l2 and weight_noise do for text",
+            )
 
     def rows(self, batch: Batch) -> Batch:
         """The rows in place of the batch's, x and y; comes before everything else."""

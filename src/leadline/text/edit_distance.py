@@ -81,6 +81,8 @@ class Memory:
         if not len(letters):
             place = int(self.lengths.argmin())
             return place, int(self.lengths[place])
+        if not len(self.alphabet):  # nothing but empty texts
+            return 0, len(letters)
         bounds = self._bounds(letters)
         order = np.argsort(bounds, kind="stable")
         best, begin, size = (int(bounds.max() + len(letters) + self.lengths.max()), 0), 0, _FIRST

@@ -238,8 +238,9 @@ text of a tokenizer.json.
                 raise DataError("a tokenizer's file must be below 256 MiB", got=str(path), do="Pass a tokenizer.json")
             text = path.read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError) as error:
+            why = "which is no UTF-8" if isinstance(error, UnicodeDecodeError) else error.strerror
             raise DataError(
-                "a tokenizer's file must be readable", got=f"{path}: {error}", do="Pass a tokenizer.json"
+                "a tokenizer's file must be readable", got=f"{path}: {why}", do="Pass a tokenizer.json"
             ) from None
         return cls.from_json(text)
 
