@@ -99,6 +99,14 @@ def generate(
         on_text: called as text comes, with the number of the text.
     """
     tokens = _of_words(inputs)
+    drawn = {"temperature": temperature != 1, "top_k": top_k, "top_p": top_p, "min_p": min_p}
+    if beams > 1 and any(drawn.values()):
+        named = next(name for name, value in drawn.items() if value)
+        raise UserError(
+            f"{named} is of words that are drawn, and beams search",
+            got=f"{named} beside beams={beams}",
+            do="Leave one of them out",
+        )
     asked = [prompts] if isinstance(prompts, str) else list(prompts)
     stops = (stop,) if isinstance(stop, str) else tuple(stop)
     rows, source = _rows(tokens, asked)

@@ -149,3 +149,22 @@ def test_a_model_without_a_cache_writes_the_same(run):
     options = {"most": 30, "top_k": 5, "slide": True}
     plain = generation.generate(Whole(trained.model), trained.inputs, ["the cat", "a"], **options)
     assert [text.text for text in plain] == [text.text for text in trained.generate(["the cat", "a"], **options)]
+
+
+@pytest.mark.parametrize("word", ["--temperature 0.5", "--top-k 3", "--top-p 0.9"])
+def test_words_are_drawn_or_searched_for_and_not_both(run, word, capsys):
+    assert main(["generate", run, "--prompt", "a dog", "--beams", "3", *word.split()]) == 2
+    assert "beams search" in " ".join(capsys.readouterr().err.split())
+
+
+def test_a_folder_is_no_file_of_texts(run, tmp_path, capsys):
+    assert main(["predict", run, str(tmp_path)]) == 2
+    told = " ".join(capsys.readouterr().err.split())
+    assert "must be a file of texts" in told and "the folder" in told
+
+
+def test_each_line_of_a_file_is_scored(run, tmp_path, capsys):
+    (tmp_path / "lines.txt").write_text("the cat sat on the mat.\nmat the on tas tac eht.\n")
+    assert main(["predict", run, str(tmp_path / "lines.txt")]) == 0
+    known, strange = (line.split(",") for line in capsys.readouterr().out.splitlines()[1:3])
+    assert float(known[-1]) < 1 < float(strange[-1])  # bits a byte

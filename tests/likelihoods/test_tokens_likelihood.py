@@ -154,3 +154,12 @@ def test_outputs_of_another_shape_are_refused(rows):
         Tokens(V).check_output(output[:, :, :6], y)
     with pytest.raises(UserError, match="a number for each token"):
         Tokens(V, sizes=(1, 2))
+
+
+def test_the_intervals_of_nll_and_perplexity_tell_the_same():
+    torch.manual_seed(0)
+    y = torch.randint(V, (40, 9))
+    y[::2, 2:] = -1  # rows of different length
+    found = evaluate(Tokens(V), 2 * torch.randn(40, 9, V), y)
+    for nll, perplexity in zip(found.interval("nll"), found.interval("perplexity"), strict=True):
+        assert math.exp(nll) == pytest.approx(perplexity, rel=0.01)

@@ -60,7 +60,7 @@ def is_run(what: str) -> bool:
     folder = Path(what)
     if not folder.is_dir() or (folder / "run.json").exists():
         return folder.is_dir()
-    return find_task(folder) == "none" and recipe.reader(what) != "idx"
+    return find_task(folder) == "none" and recipe.reader(what) not in ("idx", "text")
 
 
 def recorded(folder: Path) -> list[Finding]:

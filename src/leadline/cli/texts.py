@@ -33,7 +33,9 @@ def table_of(path: Path, inputs: Tokens) -> tuple[Table, list[list[str]]]:
         columns = text_columns(table, inputs.names or ("text",))
         return table, [list(texts) for texts in zip(*columns)]
     if not path.is_file():
-        raise DataError("there must be a file of texts", got=f"no file {path}", do="Check the path")
+        got = f"the folder {path}" if path.is_dir() else f"no file {path}"
+        do = "Name one file" if path.is_dir() else "Check the path"
+        raise DataError("there must be a file of texts", got=got, do=do)
     try:
         lines = [line for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
     except UnicodeDecodeError:

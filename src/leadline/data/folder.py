@@ -217,7 +217,8 @@ def no_pictures(folder: Folder) -> DataError:
     """What to say of a folder without pictures."""
     endings = sorted({PurePosixPath(name).suffix or "no ending" for name in folder.others})
     got = f"none among {counted(len(folder.others), 'file')} ({shown(endings)})" if folder.others else "no files"
-    return DataError(f"{folder.root} must hold pictures", got=got, do="Name a folder with .jpg, .png or other pictures")
+    do = "Name a folder with .jpg, .png or other pictures, or with files of text"
+    return DataError(f"{folder.root} must hold pictures or text", got=got, do=do)
 
 
 def find_task(path: str | Path | Folder) -> str:

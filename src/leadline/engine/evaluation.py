@@ -160,7 +160,7 @@ def summed_up(
             intervals[name] = (math.nan, math.nan)
         elif name in shares:
             intervals[name] = wilson(value, float(total * total / spread))
-        elif name in half:
+        elif name in half and (value == mean[name] or name not in spans):  # and no function of other means
             intervals[name] = (value - half[name], value + half[name])
         else:
             intervals[name] = spans[name]
