@@ -10,7 +10,7 @@ import PIL.Image
 import pytest
 import torch
 
-from leadline.data import gathering, images, picture_cache
+from leadline.data import found_whole, gathering, images, picture_cache
 from leadline.data.folder import survey
 from leadline.data.picture_cache import Unusable, cache_root, checksum, key_of, stored
 from leadline.data.scene_files import write_scenes
@@ -200,7 +200,7 @@ def test_an_entry_that_is_malformed_is_made_again(folder, change, signed):
     told = {**told, **change} if isinstance(change, dict) else change
     if signed and isinstance(told, dict):
         told.pop("check")
-        told["check"] = picture_cache._check(told)
+        told["check"] = found_whole.check_of(told)
     path.write_text(json.dumps(told))
     assert images(folder).fingerprint == expected
     (entries()[0] / "seen.json").write_text("[1")

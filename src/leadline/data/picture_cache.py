@@ -21,7 +21,6 @@ import shutil
 import tempfile
 import zlib
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -32,6 +31,7 @@ import torch
 from leadline.data.account import Account, Refusal
 from leadline.data.data import Data, Split
 from leadline.data.folder import Folder
+from leadline.data.found_whole import check_of, remember, seen_in, stamp
 from leadline.data.pictures import Pictures
 from leadline.data.target import Target
 
@@ -75,12 +75,12 @@ def stored(key: str) -> Data:
     place = cache_root() / "pictures" / key
     try:
         entry = json.loads((place / "entry.json").read_text("utf-8"))
-        if entry["format"] != _FORMAT or entry.pop("check") != _check(entry):
+        if entry["format"] != _FORMAT or entry.pop("check") != check_of(entry):
             raise Unusable
-        arrays, seen = {}, _seen(place)
+        arrays, seen = {}, seen_in(place)
         for name, (shape, dtype, size, check) in entry["arrays"].items():
             path = place / f"{name}.npy"
-            if path.stat().st_size != size or (seen.get(name) != _stamp(path) and checksum(path) != check):
+            if path.stat().st_size != size or (seen.get(name) != stamp(path) and checksum(path) != check):
                 raise Unusable
             array = np.load(path, mmap_mode="c") if shape[0] else np.empty(shape, dtype)
             if list(array.shape) != shape or str(array.dtype) != dtype:
@@ -90,7 +90,7 @@ def stored(key: str) -> Data:
             Refusal(**{**refusal, "rows": tuple(refusal["rows"])}) for refusal in entry["account"]["refused"]
         )
         words = {name: tuple(entry["account"][name]) for name in ("columns", "notes")}
-        _remember(place, seen, list(arrays))
+        remember(place, seen, [f"{name}.npy" for name in arrays])
         return Data(
             *_splits(arrays["x"], arrays["y"], arrays["rows"], entry["sizes"]),
             Target.from_config(entry["target"]),
@@ -133,8 +133,8 @@ def keep(key: str, x: np.ndarray, y: np.ndarray, parts: list[np.ndarray], data: 
             "account": asdict(data.account),
         }
         entry = json.loads(json.dumps(entry))
-        (work / "entry.json").write_text(json.dumps({**entry, "check": _check(entry)}), "utf-8")
-        _remember(work, {}, list(arrays))
+        (work / "entry.json").write_text(json.dumps({**entry, "check": check_of(entry)}), "utf-8")
+        remember(work, {}, [f"{name}.npy" for name in arrays])
         shutil.rmtree(root / key, ignore_errors=True)  # damaged
         try:
             os.rename(work, root / key)
@@ -169,32 +169,6 @@ def checksum(path: Path) -> int:
         while block := file.read(_BLOCK):
             check = zlib.crc32(block, check)
     return check
-
-
-def _check(entry: dict[str, Any]) -> int:
-    return zlib.crc32(json.dumps(entry, sort_keys=True).encode())
-
-
-def _stamp(path: Path) -> list[int]:
-    status = path.stat()
-    return [status.st_size, status.st_mtime_ns]
-
-
-def _seen(place: Path) -> dict[str, Any]:
-    """Size and time of each file when it was last found whole."""
-    try:
-        seen = json.loads((place / "seen.json").read_text("utf-8"))
-    except (OSError, ValueError):
-        return {}
-    return seen if isinstance(seen, dict) else {}
-
-
-def _remember(place: Path, seen: dict[str, Any], names: list[str]) -> None:
-    """Enters files that were found whole; a cache that cannot be written is checked again the next time."""
-    now = {name: _stamp(place / f"{name}.npy") for name in names}
-    if now != seen:
-        with suppress(OSError):
-            (place / "seen.json").write_text(json.dumps(now), "utf-8")
 
 
 def _write(path: Path, array: np.ndarray, order: np.ndarray) -> None:

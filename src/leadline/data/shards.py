@@ -35,6 +35,7 @@ import torch
 from torch import Tensor
 
 from leadline.data.data import Split
+from leadline.data.found_whole import check_of, remember, seen_in, stamp
 from leadline.data.picture_cache import Unusable, cache_root, checksum
 from leadline.data.tokens import MOST_LENGTH, NOTHING, stored_as
 from leadline.errors import DataError
@@ -238,16 +239,16 @@ def stored(key: str) -> Shards:
     place = cache_root() / "tokens" / key
     try:
         entry = json.loads((place / "entry.json").read_text("utf-8"))
-        if entry["format"] != _FORMAT or entry.pop("check") != _check(entry):
+        if entry["format"] != _FORMAT or entry.pop("check") != check_of(entry):
             raise Unusable
-        counts, seen, dtype = [Counts(**own) for own in entry["counts"]], _seen(place), np.dtype(entry["dtype"])
+        counts, seen, dtype = [Counts(**own) for own in entry["counts"]], seen_in(place), np.dtype(entry["dtype"])
         for part, own in zip(PARTS, counts):
             path = place / f"{part}.bin"
             if path.stat().st_size != (own.tokens + MOST_LENGTH + 1) * dtype.itemsize:
                 raise Unusable
-            if seen.get(part) != _stamp(path) and checksum(path) != own.check:
+            if seen.get(part) != stamp(path) and checksum(path) != own.check:
                 raise Unusable
-        _remember(place, seen)
+        remember(place, seen, [f"{part}.bin" for part in PARTS])
         tokenizer = Tokenizer.from_json((place / "tokenizer.json").read_text("utf-8"))
         if entry["tokenizer"] != _hash(tokenizer.to_json()):
             raise Unusable
@@ -268,8 +269,8 @@ def _kept(work: Path, key: str, writer: Writer, told: dict[str, Any]) -> Shards:
         "told": told,
     }
     entry = json.loads(json.dumps(entry))
-    (work / "entry.json").write_text(json.dumps({**entry, "check": _check(entry)}), "utf-8")
-    _remember(work, {})
+    (work / "entry.json").write_text(json.dumps({**entry, "check": check_of(entry)}), "utf-8")
+    remember(work, {}, [f"{part}.bin" for part in PARTS])
     place = cache_root() / "tokens" / key
     shutil.rmtree(place, ignore_errors=True)  # damaged
     try:
@@ -298,31 +299,5 @@ def _mapped(path: Path, dtype: np.dtype, held: bool = False) -> Tensor:
     return torch.from_numpy(np.asarray(np.memmap(path, native, "c")))
 
 
-def _check(entry: dict[str, Any]) -> int:
-    return zlib.crc32(json.dumps(entry, sort_keys=True).encode())
-
-
 def _hash(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
-
-
-def _stamp(path: Path) -> list[int]:
-    status = path.stat()
-    return [status.st_size, status.st_mtime_ns]
-
-
-def _seen(place: Path) -> dict[str, Any]:
-    """Size and time of each file when it was last found whole."""
-    try:
-        seen = json.loads((place / "seen.json").read_text("utf-8"))
-    except (OSError, ValueError):
-        return {}
-    return seen if isinstance(seen, dict) else {}
-
-
-def _remember(place: Path, seen: dict[str, Any]) -> None:
-    """Enters files that were found whole; a cache that cannot be written is checked again the next time."""
-    now = {part: _stamp(place / f"{part}.bin") for part in PARTS}
-    if now != seen:
-        with suppress(OSError):
-            (place / "seen.json").write_text(json.dumps(now), "utf-8")

@@ -1,0 +1,46 @@
+"""Which files of a cache were found whole, so that they are not read again to find out.
+
+A file whose size and time are those of the last time it was found whole is taken for whole; any other is read and its
+checksum compared. `seen.json` in the folder of a cache holds sizes and times by name.
+"""
+
+from __future__ import annotations
+
+import json
+import zlib
+from collections.abc import Iterable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+
+def check_of(entry: dict[str, Any]) -> int:
+    """The checksum of what a cache says of itself.
+
+    >>> check_of({"a": 1, "b": 2}) == check_of({"b": 2, "a": 1}) != check_of({"a": 2})
+    True
+    """
+    return zlib.crc32(json.dumps(entry, sort_keys=True).encode())
+
+
+def stamp(path: Path) -> list[int]:
+    """Size and time of a file."""
+    status = path.stat()
+    return [status.st_size, status.st_mtime_ns]
+
+
+def seen_in(place: Path) -> dict[str, Any]:
+    """Size and time of each file when it was last found whole, by its name without ending."""
+    try:
+        seen = json.loads((place / "seen.json").read_text("utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return seen if isinstance(seen, dict) else {}
+
+
+def remember(place: Path, seen: dict[str, Any], files: Iterable[str]) -> None:
+    """Enter files that were found whole; a cache that cannot be written is checked again the next time."""
+    now = {Path(name).stem: stamp(place / name) for name in files}
+    if now != seen:
+        with suppress(OSError):
+            (place / "seen.json").write_text(json.dumps(now), "utf-8")
