@@ -16,6 +16,7 @@ from leadline.data.shards import rows_of
 from leadline.data.text import text
 from leadline.data.tokens import NOTHING, Tokens, _unpacked, fitted, padded
 from leadline.errors import DataError, UnknownName, UserError
+from leadline.models import build
 from leadline.text.tokenizer import Tokenizer
 
 WORDS = ("the", "a", "cat", "dog", "sat", "on", "under", "mat", "tree", "river", "ran", "and", "then", "slept")
@@ -198,14 +199,14 @@ def test_masking_is_a_function_of_key_and_place(words):
     chosen = asked != NOTHING
     assert torch.equal(asked[chosen], x[chosen]) and torch.equal(read[~chosen], x[~chosen])
     assert not chosen[:, 60:].any() and not chosen[:, 30].any()
-    ordinary = 59 * 200
-    assert chosen.sum() / ordinary == pytest.approx(0.15, abs=0.012)
+    assert chosen.sum(1).tolist() == [9] * 200  # 0.15 · 59, rounded
+    assert float(chosen[:, :30].double().mean(0).min()) > 0.05 and float(chosen.double().mean(0).max()) < 0.27
     hidden, kept = (read == words.mask)[chosen].double().mean(), (read == x)[chosen].double().mean()
     assert float(hidden) == pytest.approx(0.8, abs=0.035) and float(kept) == pytest.approx(0.1, abs=0.03)
     others = read[chosen & (read != words.mask) & (read != x)]
     assert (others > 5).all() and len(others.unique()) > 50
-    again = inputs.drawn(x[50:60, :40], x[50:60, :40], keys[50:60])  # neither batch mates nor the length count
-    assert torch.equal(again[0], read[50:60, :40]) and torch.equal(again[1], asked[50:60, :40])
+    again = inputs.drawn(x[50:60, :60], x[50:60, :60], keys[50:60])  # neither batch mates nor padding count
+    assert torch.equal(again[0], read[50:60, :60]) and torch.equal(again[1], asked[50:60, :60])
     assert not torch.equal(inputs.drawn(x, x, keys + 1)[1], asked)
 
 
@@ -225,6 +226,7 @@ def test_masked_data_ask_for_what_was_hidden(tmp_path, words):
     x, y = data.asked(torch.arange(len(data.train)))
     assert 0.05 < float((y != NOTHING).double().mean()) < 0.25 and (x == words.mask).any()
     assert data.target.scale[0] == pytest.approx(float((y != NOTHING).sum(1).double().mean()), rel=0.2)
+    assert int((y != NOTHING).sum(1).max()) == data.target.most == 2  # 0.15 · 16, rounded
 
 
 # reading rows
@@ -314,3 +316,19 @@ def test_a_tokenizer_whose_numbers_do_not_fit_is_refused(tmp_path, words, monkey
     monkeypatch.setattr(type(words), "encode_many", lambda self, texts: [np.array([self.num_tokens]) for _ in texts])
     with pytest.raises(DataError, match="numbers below that"):
         text(_folder(tmp_path / "books"), tokenizer=words, length=8)
+
+
+def test_more_words_may_be_hidden_and_a_model_begins_with_how_frequent_words_are(tmp_path, words):
+    folder = _folder(tmp_path / "books")
+    data = text(folder, tokenizer=words, length=16, task="masked", p_hidden=0.5)
+    _, y = data.asked(torch.arange(len(data.train)))
+    assert int((y != NOTHING).sum(1).max()) == data.target.most == 8
+    model = build("BERT", data, data.target.dim, dim=16, num_layers=1, num_heads=2)
+    seen = data.inputs.encode(data.train.x)
+    counts = torch.bincount(seen[:-1].flatten(), minlength=words.num_tokens)  # the last row may be padded
+    assert model.bias.exp().sum().item() == pytest.approx(1, abs=1e-4)
+    assert int(model.bias.argmax()) == int(counts.argmax())
+    with pytest.raises(UserError, match="masked"):
+        text(folder, tokenizer=words, p_hidden=0.5)
+    with pytest.raises(UserError, match="p_hidden"):
+        text(folder, tokenizer=words, task="masked", p_hidden=0)

@@ -130,6 +130,30 @@ def test_a_run_on_hidden_words_begins_one_on_classes(capsys, tmp_path):
     assert all(torch.equal(began[name], taught[name]) for name in shared)
 
 
+def test_the_trunk_that_is_carried_over_still_knows_hidden_words(tmp_path):
+    texts = "\n\n".join(f"a good film, again {k}. a bad film, never again. " * 8 for k in range(12))
+    (tmp_path / "texts.txt").write_text(texts)
+    options = {"kind": "bytes", "length": 48, "separator": "\\n\\n", "cache": False}
+    data = ll.data.text("texts.txt", task="masked", **options)
+    model = ll.models.build("BERT", data, data.target.dim, dim=16, num_layers=1, num_heads=2)
+    run = ll.fit(model, data, folder="taught", epochs=2, progress=False, with_report=False, threads=1)
+    reviews(tmp_path / "reviews.csv")
+    words = tmp_path / "taught" / "tokenizer.json"
+    told = ll.data.text("reviews.csv", text="review", target="stars", tokenizer=words, length=40, cache=False)
+    tuned, filled = beginning("taught").build(told, 2, seed=5)
+    assert all(name.startswith(("pooler.", "answer.")) for name in filled.new)
+    assert all(name.startswith(("transform", "bias")) for name in filled.left)
+    again = ll.load("taught", data=data)
+    nll = run.evaluate("val")["nll"]
+    with torch.no_grad():
+        for name, value in again.model.state_dict().items():
+            value.copy_(tuned.state_dict()[name] if name in filled.loaded else value)
+    assert again.evaluate("val")["nll"] == nll
+    with torch.no_grad():  # and would not, were words exchanged
+        again.model.tokens.weight.copy_(again.model.tokens.weight.flip(0))
+    assert again.evaluate("val")["nll"] != nll
+
+
 def test_a_model_of_ones_own_cannot_be_built_by_name(tmp_path):
     data = ll.data.moons(num=40)
     folder = tmp_path / "own"

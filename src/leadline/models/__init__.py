@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import nn
@@ -115,11 +115,22 @@ MODELS: dict[str, type[nn.Module]] = {
     "T5": T5,
 }
 
+#: what models of text can learn, by the tasks of `leadline.data.text`
+TEXT_TASKS = {
+    "GPT": ("next",),
+    "BERT": ("masked", "classes", "tags", "spans"),
+    "Transformer": ("pairs",),
+    "T5": ("pairs",),
+}
+
 #: what `build` fills in from the data; everything else of a constructor is the user's to choose
 FROM_DATA = (
     *("dim_input", "dim_output", "channels", "size"),
     *("num_tokens", "length", "len_source", "pad", "end", "sep"),
 )
+
+
+_COUNTED = 2**22  # tokens, which tell how frequent each is
 
 
 def build(
@@ -149,7 +160,9 @@ def build(
             )
     seed = whole("seed", seed, 0, 2**63 - 1, usual=0)
     told: dict[str, Any] = {}
+    data = dim_input if isinstance(dim_input, Data) else None
     if isinstance(dim_input, Data):
+        _check_task(model_type.__name__, getattr(dim_input.inputs, "task", None))
         kind, told = dim_input.target.kind, dim_input.inputs.sizes(tuple(dim_input.train.x.shape[1:]))
         asked = "tags" if kind == "tokens" and dim_output != told.get("num_tokens") else kind
         head = getattr(model_type, "own_head", {}).get(asked)
@@ -160,7 +173,24 @@ def build(
         sizes["dim_output"] = dim_output
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        return model_type(**sizes, **options)
+        model = model_type(**sizes, **options)
+    if data is not None and data.target.dim == told.get("num_tokens") and hasattr(model, "begin_with"):
+        rows = data.train.x[: max(1, _COUNTED // max(1, data.train.x.shape[1]))]
+        cast(Any, model).begin_with(cast(Any, data.inputs).counts(rows, data.target.dim))
+    return model
+
+
+def _check_task(name: str, task: str | None) -> None:
+    """Refuses a model of text for what it cannot learn: one that sees the words behind a place would copy the next."""
+    own = TEXT_TASKS.get(name)
+    if own is None or task is None or task in own:
+        return
+    fitting = [other for other, tasks in TEXT_TASKS.items() if task in tasks]
+    raise UserError(
+        f"{name} must be given text for {' or '.join(own)}",
+        got=f"text for {task}",
+        do=f"Use {' or '.join(fitting)}" if fitting else "Use another model",
+    )
 
 
 def sizes_from(

@@ -121,6 +121,19 @@ class BERT(nn.Module, Configured):
     def input_shape(self) -> tuple[int]:
         return (self.length,)
 
+    @torch.no_grad()
+    def begin_with(self, counts: Tensor) -> None:
+        """Begin hidden words with how often each stands in the text.
+
+        Otherwise frequencies are learned first, and into the embeddings, which also make the scores: they then say
+        less of what words mean.
+
+        Args:
+            counts: (V,).
+        """
+        if self.head == "tokens":
+            self.bias.copy_(((counts + 1) / (counts + 1).sum()).log())
+
     def forward(self, x: Tensor) -> Tensor:
         h = self.features(x)
         if self.head == "tokens":

@@ -22,17 +22,19 @@ from leadline.settings import whole
 Network = TypeVar("Network", bound=nn.Module)
 
 
-def checkpointed(model: Network, every: int = 1) -> Network:
+def checkpointed(model: Network, every: int | None = 1) -> Network:
     """Compute one block in `every` again on the way back, in place (1).
 
     Args:
-        every: at least 1, which takes all blocks; 2 takes the first, the third and so on. The last call counts.
+        every: at least 1, which takes all blocks; 2 takes the first, the third and so on; None takes none. The last
+            call counts.
 
     >>> from leadline.models import GPT
     >>> checkpointed(GPT.tiny())(torch.ones(2, 6, dtype=torch.long)).shape
     torch.Size([2, 6, 11])
     """
-    whole("every", every)
+    if every is not None:
+        whole("every", every)
     blocks = [m for m in model.modules() if any(isinstance(part, Sublayer) for part in m.children())]
     if not blocks:
         raise UserError(
@@ -42,9 +44,20 @@ def checkpointed(model: Network, every: int = 1) -> Network:
         )
     for place, block in enumerate(blocks):
         block.__dict__.pop("forward", None)
-        if place % every == 0:
+        if every is not None and place % every == 0:
             block.forward = _Again(block)
     return model
+
+
+def is_checkpointed(model: nn.Module) -> bool:
+    """Whether some of its blocks are computed again.
+
+    >>> from leadline.models import GPT
+    >>> model = GPT.tiny()
+    >>> is_checkpointed(checkpointed(model)), is_checkpointed(checkpointed(model, None))
+    (True, False)
+    """
+    return any(isinstance(module.__dict__.get("forward"), _Again) for module in model.modules())
 
 
 class _Again:

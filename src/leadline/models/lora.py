@@ -30,11 +30,12 @@ Network = TypeVar("Network", bound=nn.Module)
 ATTENTION = ("*.query", "*.key", "*.value", "*.query_key_value", "*.key_value", "*.branch.out", "*.attention.out")
 #: names of the weights that answer
 HEAD = ("head.*", "answer.*", "pooler.*")
+_USUAL = 8  # rank, which maps of a toy may be smaller than
 
 
 def lora(
     model: Network,
-    rank: int = 8,
+    rank: int = _USUAL,
     alpha: float | None = None,
     where: Sequence[str] = ATTENTION,
     moving: Sequence[str] = HEAD,
@@ -45,7 +46,7 @@ def lora(
     A run records it: `resume` and `load` build the model the same way.
 
     Args:
-        rank: r, at least 1.
+        rank: r, at least 1, at most the smaller side of the largest map.
         alpha: α, above 0; r by default, which makes the factor 1.
         where: patterns of names of nn.Linear modules, such as "*.widen".
         moving: patterns of names of other weights that learn; a pattern may match nothing.
@@ -57,7 +58,7 @@ def lora(
     ['layers.0.attention.branch.query_key_value.down.weight', 'layers.0.attention.branch.query_key_value.up.weight', \
 'layers.0.attention.branch.out.down.weight']
     """
-    rank, where, moving = whole("rank", rank, usual=8), _patterns("where", where), _patterns("moving", moving)
+    rank, where, moving = whole("rank", rank, usual=_USUAL), _patterns("where", where), _patterns("moving", moving)
     if any(isinstance(module, LowRankUpdate) for module in model.modules()):
         raise UserError(
             "a model must be plain to be given updates of low rank",
@@ -72,6 +73,13 @@ def lora(
             "where must match linear maps of the model",
             got=f"{', '.join(where)}, which match none of {type(model).__name__}",
             do=f"Its maps are {some}{' …' if len(every) > 8 else ''}" if every else "Use a model that has linear maps",
+        )
+    widest = max(_USUAL, *(min(linear.in_features, linear.out_features) for _, linear in chosen))
+    if rank > widest:
+        raise UserError(
+            f"an update must have no higher rank than its map, at most {widest}",
+            got=f"rank {rank}",
+            do=f"A usual one is {_USUAL}",
         )
     generator = torch.Generator().manual_seed(whole("seed", seed, 0, usual=0))
     made: dict[nn.Module, LowRankUpdate] = {}

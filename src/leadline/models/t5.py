@@ -145,7 +145,7 @@ class T5(nn.Module, Configured):
         check_source("T5", source, len(cache.at))
         cache.source_there = source != self.pad
         m = self.encode(source, Padding(cache.source_there))
-        cache.sources = [layer.room_for(m) for layer in self.decoder]  # type: ignore[operator]
+        cache.sources = [layer.ask.branch.room(m) for layer in self.decoder]  # type: ignore[operator, union-attr]
 
     def step(self, x: Tensor, cache: Cache) -> Tensor:
         """Scores (B, T', V) behind the next words (B, T') of each target, which stand at `cache.at`."""
@@ -219,11 +219,6 @@ class _Writes(nn.Module):
     ) -> Tensor:
         h = self.look(h, mask, bias, room, at)
         return self.think(self.ask(h, m, there, source))
-
-    def room_for(self, m: Tensor) -> Room:
-        """Keys and values of a source."""
-        k, v = self.ask.branch.keys_values(m)  # type: ignore[operator]
-        return Room(k, v, fixed=True)
 
 
 def _think(dim: int, dim_hidden: int, gated: bool, p_drop: float, site: int) -> Sublayer:
