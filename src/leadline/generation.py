@@ -29,6 +29,7 @@ from leadline.text.stopping import Held, Stop, cut
 if TYPE_CHECKING:
     from leadline.data.tokens import Tokens
 
+MOST_BEAMS = 1024  # texts that are searched at once, each with a cache of its own
 #: called with the number of a text and the piece that came
 OnText = Callable[[int, str], None]
 
@@ -90,10 +91,10 @@ def generate(
         temperature, top_k, top_p, min_p, repetition: as of `leadline.text.choosing.Choice`.
         allowed: words that may come, (V,), or without beams a function of the tokens so far; by default all but the
             special ones, and the one that closes a document.
-        beams: texts searched at once; 1 draws words instead.
+        beams: texts searched at once, at most 1,024; 1 draws words instead.
         groups, diversity, penalty, early: as of `leadline.text.beam.beam_search`.
         stop: texts that end one.
-        seed: of the first text; the next ones have the next numbers.
+        seed: of the first text, at least 0; the next ones have the next numbers.
         count: texts for each prompt, at least 1.
         slide: go on behind the context.
         on_text: called as text comes, with the number of the text.
@@ -110,7 +111,8 @@ def generate(
     asked = [prompts] if isinstance(prompts, str) else list(prompts)
     stops = (stop,) if isinstance(stop, str) else tuple(stop)
     rows, source = _rows(tokens, asked)
-    count, most = whole("count", count), whole("most", most)
+    beams = whole("beams", beams, 1, MOST_BEAMS, usual=4)
+    count, most, seed = whole("count", count), whole("most", most), whole("seed", seed, 0, 2**62 - 1)
     own = tokens.tokenizer
     end = Stop(() if own.end is None else (own.end,), stops, own.bytes_of)
     if allowed is None:
@@ -128,7 +130,9 @@ def generate(
             )
         found = [
             one
-            for texts in beam_search(scorer, rows, most, beams, end, count, penalty, early, groups, diversity, allowed)
+            for texts in beam_search(
+                scorer, rows, most, beams, end, count, penalty, early, groups, diversity, allowed, slide
+            )
             for one in texts
         ]
     else:
@@ -149,7 +153,7 @@ def _of_words(inputs: Inputs) -> Tokens:
     from leadline.data.tokens import Tokens
 
     if not isinstance(inputs, Tokens) or inputs.task not in ("next", "pairs"):
-        got = f"one for {inputs.task}" if isinstance(inputs, Tokens) else f"one on {type(inputs).__name__.lower()}"
+        got = f"one for {inputs.task}" if isinstance(inputs, Tokens) else "one that reads no text"
         raise UserError(
             "a run must have learned the next word, or to translate, to generate text",
             got=got,
@@ -161,6 +165,13 @@ def _of_words(inputs: Inputs) -> Tokens:
 def _rows(tokens: Tokens, prompts: Sequence[str]) -> tuple[list[list[int]], Tensor | None]:
     """What the decoder reads first for each prompt, and the sources of a translation."""
     if tokens.task == "pairs":
+        longest = max(len(row) for row in tokens.tokenizer.encode_many(list(prompts)))
+        if longest > (tokens.len_source or 0):
+            raise UserError(
+                f"a sentence to translate must have at most {tokens.len_source} tokens, as those of training had",
+                got=f"one of {longest}",
+                do="Translate its parts",
+            )
         read = tokens.encode(tokens.read(list(prompts)))[:, : tokens.len_source]
         return [[tokens.start] for _ in prompts], read
     begin = [[] if tokens.tokenizer.end is None else [tokens.tokenizer.end]]

@@ -281,6 +281,8 @@ class _Part:
         """Why members such as this one are fitted one by one, or None."""
         if self.settings.accumulate > 1:
             return "gradients are accumulated"
+        if self.settings.recompute:
+            return "activations are computed again"
         if self.settings.average != "none":
             return "weights are averaged"
         if self.settings.decay_on != "all":

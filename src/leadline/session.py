@@ -33,6 +33,7 @@ from leadline.errors import DivergedError, UserError
 from leadline.layers.noise import draws_noise, keyed, mix_int
 from leadline.likelihoods import Likelihood
 from leadline.models import MODELS
+from leadline.models.checkpointed import checkpointed, is_checkpointed
 from leadline.optim import RULES, Gradient, Rule
 from leadline.progress import progress as progress_listener
 from leadline.regularize import Regularizer, regularizers
@@ -69,6 +70,9 @@ class Session:
         self.data = data
         self.model, self.likelihood = place(model, self.device, dtype), likelihood.to(self.device, dtype)
         _check_rows(model, settings, len(data.train), len(data.val))
+        self.again = settings.recompute and not is_checkpointed(model)
+        if self.again:  # before anything is measured: it may be what makes a step fit into memory
+            checkpointed(model)
         if regularize is None:
             regularize = regularizers(settings.regularize)
         keyed_rows = draws_noise(model) or any(r.draws_noise for r in regularize)
@@ -196,6 +200,8 @@ class Session:
         finally:
             if self.record is not None:
                 self.record.unlock()
+            if self.again:
+                checkpointed(self.model, None)
         self.seconds += time.monotonic() - start
         if state.ended == "diverged":
             losses = [line["train"]["loss"] for line in self.history]

@@ -55,6 +55,9 @@ class Settings:
     """draw an epoch's rows with replacement: some come twice, some not at all"""
     accumulate: int = 1
     """micro-batches a step, at least 1: the same gradient in less memory"""
+    recompute: bool = False
+    """compute the inside of each block of a transformer again on the way back, in place of keeping it: the same
+    gradient in less memory, a step takes about a third longer"""
     patience: int | None = None
     """epochs without improvement before the run stops, at least 1; None never stops early"""
     validate_every: int = 1
@@ -83,10 +86,10 @@ class Settings:
                 object.__setattr__(self, name, value)
         words = (self.regularize,) if isinstance(self.regularize, str) else tuple(self.regularize or ())
         object.__setattr__(self, "regularize", words)
-        if not isinstance(self.replacement, bool):
-            raise UserError(
-                "replacement must be True or False", got=given("replacement", self.replacement), do="Pass True or False"
-            )
+        for name in ("replacement", "recompute"):
+            if not isinstance(getattr(self, name), bool):
+                got = given(name, getattr(self, name))
+                raise UserError(f"{name} must be True or False", got=got, do="Pass True or False")
         for name, legal in CHOICES.items():
             value = getattr(self, name)
             if (numbered(name, value)[0] if name in NUMBERS else value) not in legal:

@@ -17,6 +17,7 @@ from leadline import doctor
 from leadline.data import inputs_from
 from leadline.data import load as load_data
 from leadline.data.data import Batch, Data
+from leadline.data.inputs import Inputs
 from leadline.data.target import Target
 from leadline.doctor.finding import Finding
 from leadline.engine import checkpoint
@@ -25,7 +26,7 @@ from leadline.engine.events import Listener
 from leadline.engine.keeper import newest, read_newest, restore
 from leadline.engine.packing import unpack
 from leadline.engine.record import Record
-from leadline.errors import RunError, UserError
+from leadline.errors import DataError, RunError, UserError
 from leadline.likelihoods import LIKELIHOODS, Likelihood
 from leadline.models import MODELS, lora
 from leadline.names import lookup
@@ -110,7 +111,8 @@ def fit(
         acting,
     )
     if folder is not None:
-        session.keep(Record.create(folder, session.config(), data.inputs.attachments()))
+        config = {**session.config(), "report": with_report}
+        session.keep(Record.create(folder, config, data.inputs.attachments()))
     if made_for and progress not in (False, "off"):
         print(told(model, made_for, likelihood, "optimizer='adamw'"), file=sys.stderr)
     return session.train(list(findings), progress, with_report, listeners)
@@ -127,17 +129,19 @@ def resume(
     schedule: Any = None,
     regularize: Sequence[Regularizer] | None = None,
     progress: str | bool = "auto",
-    with_report: bool = True,
+    with_report: bool | None = None,
     listeners: Sequence[Listener] = (),
 ) -> Run:
     """Go on with an unfinished run: the end is bit for bit that of the uninterrupted one.
 
     Whatever the run's record can name is rebuilt from it, a rule of `leadline.optim.RULES` too; a model, data, rule,
-    optimizer or schedule of your own are to be given again.
+    optimizer or schedule of your own are to be given again. `with_report` is by default as it was to `fit`.
     """
     record = Record.open(folder)
     session = _reopen(record, model, data, likelihood, rule, optimizer, schedule, regularize)
     extra = session.go_back(record)
+    if with_report is None:
+        with_report = record.config.get("report", True)
     findings = [Finding(**entry) for entry in extra["findings"]]
     return session.train(findings, progress, with_report, listeners)
 
@@ -169,7 +173,7 @@ def load(folder: str | Path, *, model: nn.Module | None = None, data: Data | Non
         likelihood.to(device, dtype),
         data,
         settings,
-        inputs_from(config["data"]["inputs"]["name"], config["data"]["inputs"]["config"], record.attached()),
+        _inputs_of(record),
         Target.from_config(config["data"]["target"]),
         tuple(config["data"]["shape"]),
         [line for line in record.lines("metrics.jsonl") if line["step"] <= plain["step"]],
@@ -364,6 +368,20 @@ def _rebuilt(config: dict[str, Any], model: nn.Module | None) -> tuple[nn.Module
         if "lora" in config["model"]:
             lora(model, **config["model"]["lora"])
     return model, lookup(config["likelihood"]["name"], LIKELIHOODS, "likelihood")(**config["likelihood"]["config"])
+
+
+def _inputs_of(record: Record) -> Inputs:
+    """How the run reads raw rows; what is kept beside run.json for it must be whole."""
+    own, attached = record.config["data"]["inputs"], record.attached()
+    try:
+        return inputs_from(own["name"], own["config"], attached)
+    except DataError as error:
+        if not attached:
+            raise
+        names = ", ".join(str(record.folder / Path(name).name) for name in own["attached"])
+        raise RunError(
+            f"a run must keep {names} as it was written", got=error.got, do="Restore it from a copy"
+        ) from None
 
 
 def _same_data(config: dict[str, Any], data: Data) -> None:

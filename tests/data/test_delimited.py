@@ -100,6 +100,8 @@ def test_decimal_commas_do_not_separate(read):
 def test_ragged_lines_are_named_or_refused(read):
     content = "a,b\n1,2\n3\n4,5,6\n7,8\n"
     with pytest.raises(DataError, match=r"2 fields.*1 on line 3, 3 on line 4.*bad_rows"):
+        read(content, bad_rows="error")
+    with pytest.raises(DataError, match=r"needs quotes\)\.$"):  # where nobody can choose
         read(content)
     table, cells = read(content, bad_rows="refuse")
     assert cells == {"a": ["1", "7"], "b": ["2", "8"]}

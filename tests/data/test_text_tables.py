@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from leadline.data.text import text
-from leadline.data.text_tables import _two_columns
+from leadline.data.text_rows import _two_columns
 from leadline.data.tokens import NOTHING
 from leadline.errors import DataError, UserError
 from leadline.text.tokenizer import Tokenizer

@@ -17,9 +17,8 @@ from leadline.models import MODELS
 
 SETTINGS = (
     "--accumulate --average --batch --clip --compile --decay-on --device --epochs --init --init-scale --lr --momentum "
-    "--optimizer "
-    "--patience --precision --regularize --replacement --schedule --seed --threads --validate-every --warmup "
-    "--weight-decay"
+    "--optimizer --patience --precision --recompute --regularize --replacement --schedule --seed --threads "
+    "--validate-every --warmup --weight-decay"
 )
 MLP = "--activation --hidden --norm --p-drop --residual"
 TABLE = (

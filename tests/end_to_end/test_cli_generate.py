@@ -83,6 +83,11 @@ def test_a_text_goes_on_behind_the_context_unless_told_not_to(run, capsys):
     (short,) = answer(capsys, *line, "--no-slide")["texts"]
     assert short["why"] in ("context", "token") and short["tokens"] < 24
     assert long["text"].startswith(short["text"])
+    beams = (run, "--prompt", "the cat", "--most", 60, "--beams", 2)
+    (long,) = answer(capsys, *beams)["texts"]
+    assert 24 < long["tokens"] <= 60
+    (short,) = answer(capsys, *beams, "--no-slide")["texts"]
+    assert short["why"] in ("context", "token") and short["tokens"] < 24
 
 
 def test_a_prompt_comes_from_a_file(run, capsys, tmp_path):
@@ -101,6 +106,9 @@ def test_a_prompt_comes_from_a_file(run, capsys, tmp_path):
         (("--temperature", "-1"), "temperature must be a number of at least 0"),
         (("--diversity", "1"), "--groups and --diversity are of beams"),
         (("--beams", "2", "--count", "3"), "count must be a whole number from 1 to 2"),
+        (("--seed", "-1"), "seed must be a whole number from 0 to 2^62 - 1. Got seed=-1"),
+        (("--seed", "-1", "--beams", "2"), "seed must be a whole number from 0"),
+        (("--prompt", "caf\udce9"), "as bytes leave that are no UTF-8. Write it in UTF-8."),
     ],
 )
 def test_what_does_not_fit_is_told(run, capsys, words, message):

@@ -2,6 +2,7 @@
 
 import json
 import shlex
+from pathlib import Path
 
 import pytest
 
@@ -49,6 +50,19 @@ def test_classes_are_named_in_what_is_kept(cars, capsys):
         "class_1",
         "class_2",
     }
+
+
+@pytest.mark.parametrize(
+    "line", ["train words --folds 3", "train cars.csv --text make --target price --folds 3",
+             "search words --space lr=log:1e-3:1 --folds 3"],
+)  # fmt: skip
+def test_folds_of_text_are_refused_before_any_is_read(cars, capsys, monkeypatch, line):
+    Path("words").mkdir()
+    for k in range(5):
+        Path("words", f"{k}.txt").write_text("the cat sat on the mat " * 20)
+    monkeypatch.setattr("leadline.cli.recipe.load", lambda *args, **options: pytest.fail("the text was read"))
+    code, _, err = asked(capsys, line)
+    assert code == 2 and "folds must be of a table or of pictures. Got --folds 3 on" in err
 
 
 @pytest.mark.parametrize(

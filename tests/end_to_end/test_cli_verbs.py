@@ -116,6 +116,13 @@ def test_the_report_is_written_and_named(capsys):
     assert told["report"] == "r/report.html"
 
 
+def test_the_first_page_tells_that_text_and_pictures_can_be_trained_on(capsys):
+    first = text(capsys, "--help")
+    (line,) = [line for line in first.splitlines() if line.split()[:1] == ["train"]]
+    assert all(word in line for word in ("table", "pictures", "text"))
+    assert "leadline train my-texts/" in first and "--text review" in first
+
+
 def test_a_folder_that_is_taken_gets_a_number(tmp_path):
     now = datetime(2026, 1, 31, 12, 0, 0)
     first = fresh_folder("my cars/2", "MLP", now)

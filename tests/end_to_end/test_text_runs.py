@@ -35,6 +35,15 @@ def test_a_run_on_text_is_opened_with_its_tokenizer(books, tmp_path, task):
     assert torch.equal(again.predict("the cat sat").mode, run.predict("the cat sat").mode)
 
 
+def test_the_account_counts_files_of_a_folder_and_rows_of_a_table(books, tmp_path):
+    (books / "nothing.txt").write_text("")
+    told = str(ll.data.text(books, length=16, kind="bytes").account)
+    assert told.startswith("books: 13 files read, 12 used, 1 refused") and "rows" not in told
+    (tmp_path / "a.csv").write_text("review\n" + "a cat sat on a mat\nthe dog ran\n" * 20)
+    told = str(ll.data.text(tmp_path / "a.csv", text="review", length=8, kind="bytes", cache=False).account)
+    assert told.startswith("a.csv: 40 rows read, 40 used, 0 refused")
+
+
 def test_a_path_is_read_by_what_it_is(books, tmp_path):
     assert ll.data.reader_of(books) == "text" and ll.data.reader_of(books / "1.txt") == "text"
     (tmp_path / "a.csv").write_text("review,mood\n" + "a cat,good\nthe dog,bad\n" * 10)

@@ -53,6 +53,17 @@ def test_beams_take_their_past_along():
     ]
 
 
+def test_beams_slide_with_a_cache_as_without():
+    model = made()
+    found = [
+        beam_search(scorer, PROMPTS, 45, 3, count=2, slide=True)
+        for scorer in (Cached(model), Recomputing(model, length=32))
+    ]
+    for one, other in zip(*found):
+        assert [text.tokens for text in one] == [text.tokens for text in other]
+        assert {(len(text.tokens), text.why) for text in one} == {(45, "most")}
+
+
 def test_sliding_reads_the_last_half_anew():
     model = made()
     for choice in (GREEDY, Choice()):

@@ -11,7 +11,7 @@ from leadline.data.pictures import Pictures
 from leadline.data.target import Target
 from leadline.engine import feed as feed_module
 from leadline.engine.feed import Feed
-from leadline.engine.prefetch import prefetched
+from leadline.engine.prefetch import fits, prefetched
 
 CPU = torch.device("cpu")
 
@@ -69,7 +69,36 @@ def test_an_epoch_that_is_left_early_leaves_no_thread_behind(monkeypatch):
 def test_what_goes_wrong_in_the_thread_is_heard():
     rows = torch.arange(3)
     with pytest.raises((IndexError, RuntimeError)):
-        list(prefetched(rows, [torch.tensor([1]), torch.tensor([9])], CPU))
+        list(prefetched([rows], [torch.tensor([1]), torch.tensor([9])], CPU))
+
+
+@pytest.mark.parametrize("task", ["next", "masked"])
+def test_answers_at_every_place_stay_with_their_rows(task, monkeypatch, tmp_path):
+    (tmp_path / "text.txt").write_text("the cat sat on the mat and the dog ran to the door. " * 20)
+    data, ends = ll.data.text(tmp_path / "text.txt", task=task, length=12, kind="bytes", cache=False), []
+    for streams in (False, True):
+        asked = []
+        told = lambda columns, device, lies=not streams, asked=asked: asked.append(columns) or lies  # noqa: E731
+        monkeypatch.setattr(feed_module, "fits", told)
+        monkeypatch.setattr(feed_module, "_WINDOW_BYTES", 1)
+        torch.manual_seed(0)
+        name, sizes = {"next": "GPT", "masked": "BERT"}[task], {"dim": 8, "num_layers": 1, "num_heads": 1}
+        model = ll.models.build(name, data, data.target.dim, **sizes)
+        run = ll.fit(model, data, epochs=2, batch=16, progress=False, threads=1, compile="off", findings=[])
+        ends.append([*run.model.state_dict().values(), run.evaluate("test")["nll"]])
+        feed = feed_of(data)
+        assert (feed.y.data_ptr() == data.train.y.data_ptr()) and feed.streams is streams
+        assert all(len(columns) == 2 and columns[1].dim() == 2 for columns in asked)
+    for a, b in zip(*ends, strict=True):
+        assert torch.equal(torch.as_tensor(a), torch.as_tensor(b))
+
+
+def test_room_is_asked_for_rows_and_answers_together(monkeypatch):
+    monkeypatch.setattr(torch.cuda, "mem_get_info", lambda device: (1000, 1000))
+    rows, answers = torch.zeros(100, 3, dtype=torch.uint8), torch.zeros(50, dtype=torch.int32)
+    device = torch.device("cuda")
+    assert fits([rows], device) and fits([answers, answers], device) and not fits([rows, answers, answers], device)
+    assert not fits([rows, answers, answers[:1]], device) and fits([rows, answers], CPU)
 
 
 def test_a_streamed_run_is_the_run_in_memory(monkeypatch):

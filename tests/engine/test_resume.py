@@ -13,8 +13,10 @@ import torch
 from engine_runs import BreakAt, Breaks, StopAt, hashes, line, mlp, moons, own, same, state_of, weighted
 
 import leadline as ll
+from leadline.cli import main
 from leadline.engine import checkpoint, keeper
 from leadline.errors import RunError
+from leadline.models.checkpointed import _Again
 
 
 @pytest.fixture
@@ -267,3 +269,33 @@ def test_killed_at_random_moments(kills, tmp_path):
     assert hashes(tmp_path / "killed") == hashes(tmp_path / "whole")
     assert len((tmp_path / "killed" / "metrics.jsonl").read_text().splitlines()) == 60
     assert json.loads((tmp_path / "killed" / "run.json").read_text())["ended"] == "finished"
+
+
+@pytest.mark.parametrize("begun, asked", [(False, None), (False, True), (True, None), (True, False)])
+def test_a_report_is_written_as_the_run_was_begun_unless_told(begun, asked, tmp_path, monkeypatch):
+    monkeypatch.setattr("leadline.report.write", lambda facts, path: path.write_text("told"))
+    folder = tmp_path / "run"
+    options = {"epochs": 2, "batch": 16, "progress": False, "findings": []}
+    ll.fit(mlp(), moons(), folder=folder, with_report=begun, listeners=[StopAt(1)], **options)
+    said = {None: [], False: ["--no-report"], True: ["--report"]}[asked]
+    assert main(["resume", str(folder), *said]) == 0
+    assert (folder / "report.html").exists() is (begun if asked is None else asked)
+
+
+def test_a_run_that_computes_activations_again_is_resumed_so(tmp_path, monkeypatch):
+    (tmp_path / "text.txt").write_text("the cat sat on the mat and the dog ran to the door. " * 30)
+    data = ll.data.text(tmp_path / "text.txt", length=16, kind="bytes", cache=False)
+    options = {"epochs": 2, "batch": 32, "progress": False, "findings": [], "recompute": True, "with_report": False}
+    again, calls = _Again.__call__, []
+    monkeypatch.setattr(_Again, "__call__", lambda self, *args, **more: calls.append(1) or again(self, *args, **more))
+
+    def fit(name, *listeners):
+        torch.manual_seed(0)
+        model = ll.models.build("GPT", data, 0, dim=8, num_layers=2, num_heads=1)
+        return ll.fit(model, data, folder=tmp_path / name, listeners=listeners, **options)
+
+    whole = fit("whole")
+    assert calls and fit("parts", StopAt(2)).reason == "interrupted"
+    calls.clear()
+    ended = ll.resume(tmp_path / "parts", progress=False)
+    assert calls and ended.history == whole.history and hashes(tmp_path / "parts") == hashes(tmp_path / "whole")

@@ -33,7 +33,7 @@ def test_every_mask_is_what_a_cpu_computes(name, G, T):
     parts = drawn(2, 4, T, 32), drawn(2, G, T, 32, seed=1), drawn(2, G, T, 32, seed=2)
     found = {}
     for device in ("cpu", "cuda"):
-        q, k, v = (part.to(device).requires_grad_() for part in parts)
+        q, k, v = (part.clone().to(device).requires_grad_() for part in parts)
         assert flex.worth_it(q, k, v) == (device == "cuda" and T > 1024)
         out = attend(q, k, v, rules(T, device)[name])
         out.square().sum().backward()
@@ -57,3 +57,13 @@ def test_a_query_with_a_bias_and_no_keys_gets_0():
     out = attend(q, q, q, mask, drawn(1, 4, 32, 32).cuda())
     out.square().sum().backward()
     assert not out[1].any() and bool(q.grad.isfinite().all())
+
+
+def test_where_a_step_is_transformed_the_rule_is_written_out():
+    q, k, v = (drawn(2, 2, 1100, 16, seed=s).cuda() for s in range(3))
+    assert flex.worth_it(q, k, v)
+    mask = rules(1100, "cuda")["documents"]
+    loss = lambda q: attend(q, k, v, mask).square().sum()  # noqa: E731
+    found, q = torch.func.grad(loss)(q), q.requires_grad_()
+    (expected,) = torch.autograd.grad(loss(q), q)
+    torch.testing.assert_close(found, expected, rtol=2e-2, atol=2e-2)

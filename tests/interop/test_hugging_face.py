@@ -13,7 +13,7 @@ from leadline.errors import CheckpointError, ShapeError, UnknownName, UserError
 from leadline.interop import fill, hugging_face
 from leadline.interop.hugging_face import load, save
 from leadline.interop.place import place_of, reshaped, stacked, transposed
-from leadline.models import BERT, MLP
+from leadline.models import BERT, MLP, lora
 
 SIZES = {"dim": 8, "num_layers": 2, "num_heads": 2, "sep": 2}
 
@@ -59,6 +59,19 @@ def test_every_head_goes_out_and_in(head, outputs, tmp_path):
     again = load(save(model, tmp_path)).eval()
     assert again.config == {**model.config, "dim_hidden": 32}
     assert torch.equal(answers(again), answers(model))
+
+
+def test_updates_of_low_rank_are_folded_in_on_the_way_out(tmp_path):
+    model = lora(bert("classes", 4), rank=2).eval()
+    with torch.no_grad():
+        for name, p in model.named_parameters():
+            if ".up." in name:
+                p.normal_()
+    wanted, names = answers(model), list(model.state_dict())
+    again = load(save(model, tmp_path)).eval()
+    torch.testing.assert_close(answers(again), wanted)
+    assert not torch.allclose(answers(bert("classes", 4)), wanted)
+    assert list(model.state_dict()) == names and model.lora["rank"] == 2  # the model itself keeps them
 
 
 def test_saving_replaces_what_was_there(folder):

@@ -11,6 +11,7 @@ from leadline.errors import UserError
 from leadline.layers import noise
 from leadline.layers.sublayer import Sublayer
 from leadline.models import MODELS, checkpointed, lora
+from leadline.models.checkpointed import _Again, is_checkpointed
 
 TRANSFORMERS = ("GPT", "BERT", "Transformer", "T5", "ViT", "Swin", "DaViT", "ImageGPT")
 
@@ -109,6 +110,53 @@ def test_fit_does_not_notice_and_updates_of_low_rank_go_with_it():
         run = ll.fit(wrap(model), data, epochs=2, progress=False, compile="off", threads=1, findings=[])
         ended.append(list(run.model.state_dict().values()))
     assert all(torch.equal(p, q) for p, q in zip(*ended, strict=True))
+
+
+@pytest.fixture
+def texts(tmp_path):
+    (tmp_path / "text.txt").write_text("the cat sat on the mat and the dog ran to the door. " * 30)
+    return ll.data.text(tmp_path / "text.txt", length=16, kind="bytes", cache=False)
+
+
+def fitted(data, model=None, **settings):
+    torch.manual_seed(0)
+    model = model or MODELS["GPT"](data.inputs.tokenizer.num_tokens, 16, dim=16, num_layers=4, num_heads=2, p_drop=0.1)
+    own = {"epochs": 2, "batch": 32, "progress": False, "compile": "off", "threads": 1, "findings": []}
+    return ll.fit(model, data, **{**own, **settings})
+
+
+def test_a_setting_of_fit_gives_the_same_losses_and_keeps_less(texts):
+    histories, sizes = [], []
+    for recompute in (False, True):
+        found = []
+        pack = lambda tensor, found=found: found.append(tensor.numel()) or tensor  # noqa: E731
+        with torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor):
+            run = fitted(texts, recompute=recompute)
+        histories.append(run.history)
+        sizes.append(sum(found))
+        assert run.settings.recompute is recompute and not is_checkpointed(run.model)
+    assert histories[0] == histories[1]
+    assert sizes[1] < 0.5 * sizes[0]
+
+
+def test_what_the_caller_chose_stays(texts):
+    model = checkpointed(MODELS["GPT"](texts.inputs.tokenizer.num_tokens, 16, dim=8, num_layers=2, num_heads=1), 2)
+    run = fitted(texts, model, epochs=1, recompute=True)
+    assert isinstance(run.model.layers[0].__dict__["forward"], _Again) and "forward" not in run.model.layers[1].__dict__
+
+
+def test_members_of_a_population_recompute_one_by_one(texts):
+    settings = {"epochs": 1, "batch": 64, "progress": False, "compile": "off", "threads": 1, "recompute": True}
+    template = MODELS["GPT"](texts.inputs.tokenizer.num_tokens, 16, dim=8, num_layers=1, num_heads=1)
+    runs = ll.fit_many(template, texts, ll.members(seed=range(2)), **settings)
+    assert len(runs) == 2 and all(run.settings.recompute for run in runs)
+
+
+def test_a_fit_of_what_has_no_blocks_says_so():
+    with pytest.raises(UserError, match="must have blocks of sublayers"):
+        ll.fit(MODELS["MLP"](2, (4,), 1), ll.data.moons(num=60), recompute=True, progress=False)
+    with pytest.raises(UserError, match="recompute must be True or False"):
+        ll.fit(MODELS["MLP"](2, (4,), 1), ll.data.moons(num=60), recompute=1, progress=False)
 
 
 def test_what_has_no_blocks_is_refused():

@@ -228,8 +228,22 @@ def test_a_full_context_ends_a_row_or_slides():
     assert [row.tokens for row in drawn_[0]] == [row.tokens for row in drawn_[1]]
     with pytest.raises(UserError, match="a prompt must leave a place in the context of 3 tokens. Got prompt 1 with 3"):
         generate(Recomputing(score, length=3), PROMPTS, 1)
-    (text,) = beam_search(Recomputing(score, length=6), [[1, 2, 3]], 9, 2)[0]
-    assert len(text.tokens) == 3
+
+
+@pytest.mark.parametrize("beams, groups", [(1, 1), (2, 1), (6, 3)])
+def test_beams_end_at_a_full_context_or_slide_behind_it(beams, groups):
+    score, options = table(V=8), {"groups": groups, "diversity": 0.5, "count": min(2, beams)}
+    ended = beam_search(Recomputing(score, length=6), PROMPTS, 4, beams, **options)
+    told = [[(len(text.tokens), text.why) for text in texts] for texts in ended]
+    assert told == [[(size, why)] * len(ended[0]) for size, why in ((4, "most"), (3, "context"), (4, "most"))]
+    endless = beam_search(Recomputing(score), PROMPTS, 20, beams, **options)
+    slid = beam_search(Recomputing(score, length=6), PROMPTS, 20, beams, slide=True, **options)
+    for one, other in zip(slid, endless):  # two words decide the next, as above
+        assert [text.tokens for text in one] == [text.tokens for text in other]
+        assert [text.score for text in one] == pytest.approx([text.score for text in other], abs=1e-5)
+        assert {text.why for text in one} == {"most"}
+    if beams == 1:
+        assert [texts[0].tokens for texts in slid] == [row.tokens for row in generate(Recomputing(score), PROMPTS, 20)]
 
 
 def test_what_slides_is_the_last_half_of_rows_that_are_full():

@@ -61,7 +61,7 @@ def next_steps(run: Run, folder: str) -> list[str]:
     rows = "photos/" if isinstance(run.inputs, Pictures) else "rows.csv"
     writes = []
     if isinstance(run.inputs, Tokens):
-        rows = "lines.txt"
+        rows = "questions.csv" if run.inputs.task == "spans" else "lines.txt"
         writes = [f"leadline generate {folder} --prompt '…'"] if run.inputs.task in ("next", "pairs") else []
     return [*writes, f"leadline predict {folder} {rows}", f"leadline evaluate {folder}", f"leadline show run {folder}"]
 

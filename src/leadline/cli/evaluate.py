@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from pathlib import Path
 
 from leadline.cli.flag import Flag
 from leadline.cli.line import Line
@@ -17,6 +18,7 @@ EXAMPLES = (
     "leadline evaluate runs/first --split val --json",
     "leadline evaluate runs/cars --data newer-cars.csv",
     "leadline evaluate runs/photos --data newer-photos/",
+    "leadline evaluate runs/novels --data another-novel.txt",
 )
 
 
@@ -25,8 +27,8 @@ def flags(argv: Sequence[str]) -> list[Flag]:
         Flag("split", help="train, val or test", default="test"),
         Flag(
             "data",
-            help="a file with the run's columns, the target among them, or a folder of pictures with what is known of "
-            "each, instead of a split",
+            help="a file with the run's columns, the target among them, a folder of pictures with what is known of "
+            "each, or a file or folder of text, instead of a split",
         ),
     ]
 
@@ -45,6 +47,13 @@ def run(line: Line, screen: Screen) -> int:
         from leadline.cli.labelled import labelled
 
         rows = labelled(trained, path)
+        name, evaluation = path, trained.measure(rows.x, rows.y)
+    elif isinstance(trained.inputs, ll.data.Tokens):
+        from leadline.cli.known_texts import known_texts
+        from leadline.engine.record import Record
+
+        recipe = Record.open(folder).config["data"]["recipe"] or {}
+        rows = known_texts(trained, Path(path), recipe.get("options", {}))
         name, evaluation = path, trained.measure(rows.x, rows.y)
     else:
         from leadline.cli.rows import inputs_of, outcome_of, read

@@ -9,16 +9,17 @@ from pathlib import Path
 from typing import Any
 
 from leadline.cli.line import Line
-from leadline.cli.recipe import Made
+from leadline.cli.recipe import Made, read_by
 from leadline.cli.screen import Screen, figure, finite
 from leadline.data.account import counted
 from leadline.errors import RunError, UserError
 from leadline.settings import whole
 
 
-def check(line: Line) -> None:
+def check(line: Line, what: str) -> None:
     """Refuse what folds cannot have, before data are read."""
     whole("folds", line.get("folds"), 2, usual=10)
+    check_rows(line, what)
     if ("verb", "report") in line.values and line.get("report"):
         raise UserError(
             "a report tells of one run, and folds are many", got="--report beside --folds", do="Leave one of them out"
@@ -26,6 +27,16 @@ def check(line: Line) -> None:
     if line.get("rule") is not None:
         raise UserError(
             "folds must be trained by gradient descent", got=f"--rule {line.get('rule')}", do="Leave one of them out"
+        )
+
+
+def check_rows(line: Line, what: str) -> None:
+    """Refuse text: its tokenizer, which the training part makes, would have seen what a fold holds out."""
+    if line.get("folds") and read_by(what, line.of("data")) == "text":
+        raise UserError(
+            "folds must be of a table or of pictures",
+            got=f"--folds {line.get('folds')} on {what}, which is text",
+            do="Leave it out: a part of the text is held out in any case",
         )
 
 

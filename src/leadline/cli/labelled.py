@@ -43,7 +43,7 @@ def _recoded(y: Tensor, own: Target, trained: Target) -> Tensor:
     """Codes of the folder's classes as codes of the run's."""
     if not own.classes:
         return y
-    codes = trained.encode(own.classes) if trained.discrete else _codes(own.classes, trained.classes)
+    codes = trained.encode(own.classes) if trained.discrete else codes_of(own.classes, trained.classes)
     if own.kind == "boxes":
         there = y[..., :1] >= 0
         return torch.cat(
@@ -56,7 +56,8 @@ def _recoded(y: Tensor, own: Target, trained: Target) -> Tensor:
     return codes[y]
 
 
-def _codes(names: Sequence[str], known: Sequence[str]) -> Tensor:
+def codes_of(names: Sequence[str], known: Sequence[str]) -> Tensor:
+    """Where names stand among those that a model was trained on."""
     unknown = [name for name in names if name not in known]
     if unknown:
         raise DataError(

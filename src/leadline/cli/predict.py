@@ -99,6 +99,8 @@ def _of_text(trained: Any, path: Path, level: float | None) -> tuple[Any, dict[s
     from leadline.cli import texts
 
     table, rows = texts.table_of(path, trained.inputs)
+    if cut := texts.num_cut(trained.inputs, rows):
+        print(f"note: {counted(cut, 'text')} cut to the tokens that the model reads", file=sys.stderr)
     if trained.inputs.task != "classes":
         return table, texts.columns_of(trained, rows)
     prediction = trained.predict([row[0] if len(row) == 1 else tuple(row) for row in rows])

@@ -20,7 +20,7 @@ from leadline.names import suggest
 
 #: each verb with what it does
 VERBS: dict[str, str] = {
-    "train": "train a model on a named source or on your own table",
+    "train": "train on your own table, pictures or text, or on a named source",
     "search": "find good settings: many trials as populations, shared and resumable",
     "resume": "go on with a run that was interrupted, bit for bit",
     "evaluate": "measure a run on a split, or on rows of your own",
@@ -40,6 +40,9 @@ _ARGUMENT = re.compile(r"""(?<![\w.])([a-z]\w*)=(\[[^][]*]|"[^"]*"|'[^']*'|\d+(?
 _EXAMPLES = (
     "leadline train mnist1d --model MLP --hidden 100 100",
     "leadline train cars.csv --target price",
+    "leadline train photos/",
+    "leadline train my-texts/",
+    "leadline train reviews.csv --text review --target stars",
     "leadline list data",
 )
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import inspect
 import shlex
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,7 @@ from leadline.cli.flag import Flag, field_docs, flags_of, kind_of
 from leadline.cli.line import Line, first_word, is_flag, peek
 from leadline.data import SOURCES, find_task, is_path, load, reader_of, source
 from leadline.data.data import Data
+from leadline.data.folder import no_pictures, survey
 from leadline.data.pictures import Pictures
 from leadline.data.table import ENDINGS
 from leadline.data.tokens import Tokens
@@ -32,7 +33,7 @@ from leadline.names import lookup
 from leadline.optim import OBJECTS, RULES, Rule, check_alone, likelihood_of, own_rule, rule_from, told
 from leadline.optim import choices as rule_choices
 from leadline.regularize import regularizers
-from leadline.settings import Settings
+from leadline.settings import Settings, whole
 
 DEFAULT_MODEL = "MLP"
 #: what is trained on pictures where nobody names a model, by what is asked of them
@@ -124,14 +125,17 @@ def told_settings(usual: dict[str, Any], chosen: dict[str, Any]) -> str:
 def reader(what: str, argv: Sequence[str] = ()) -> str:
     """The source that reads SOURCE: its own name, or for a path the one that reads such files.
 
-    A table is text where the line names columns of it.
+    A table is text where the line names columns of it; so is a folder that has pictures too, where the words in it are
+    asked for.
     """
-    return read_by(what, [word for word in WORDED if peek(argv, f"--{word}")])
+    return read_by(what, {word: peek(argv, f"--{word}") for word in WORDED if peek(argv, f"--{word}")})
 
 
-def read_by(what: str, options: Collection[str]) -> str:
+def read_by(what: str, options: Mapping[str, Any]) -> str:
     """The same, by the options that are given to the data."""
     name = what if what in SOURCES else reader_of(what) if is_path(what) or Path(what).is_dir() else what
+    if name == "images" and options.get("task") in ("next", "masked"):
+        return "text"
     return "text" if name == "table" and any(word in options for word in WORDED) else name
 
 
@@ -251,7 +255,18 @@ def explain(argv: Sequence[str]) -> Callable[[str], UserError | None]:
     if rule is not None and peek(argv, "--optimizer") is None:
         chosen["rule"] = (lookup(rule, RULES, "rule").__name__, of_rules)
 
+    of_text = {own.name for own in flags_of(source("text"), "data", group="", skip=("path",))}
+    is_table = what is not None and reader(what, argv) == "table" and is_path(what) and Path(what).is_file()
+
     def reason(flag: str) -> UserError | None:
+        if peek(argv, "--model") is None and what is not None:
+            _need_place(what)
+        if is_table and flag in of_text:
+            return UnknownName(
+                "a table must be read as text for a flag of text",
+                got=f"{flag}, and no column of text",
+                do="Name one: --text COLUMN, --source COLUMN, or --task pairs for two columns without names",
+            )
         for kind, (name, flags) in chosen.items():
             have = [other for other in flags if flag in (word for own in flags[other] for word in own.spellings)]
             if have:
@@ -269,6 +284,17 @@ def explain(argv: Sequence[str]) -> Callable[[str], UserError | None]:
         return None
 
     return reason
+
+
+def _need_place(what: str) -> None:
+    """Refuses a path where nothing is, or a folder with nothing to read: which flags there are follows from it."""
+    path = Path(what).expanduser()
+    if is_path(what) and not path.exists():
+        raise DataError("SOURCE must be a file or a folder that is there", got=f"no {what}", do="Check its name")
+    if path.is_dir() and reader(what) == "images":
+        folder = survey(path)
+        if not folder.pictures:
+            raise no_pictures(folder)
 
 
 def columns_shown(data: Data, what: str, options: dict[str, Any]) -> tuple[str, str]:
@@ -306,7 +332,8 @@ def make_data(what: str, options: dict[str, Any]) -> Data:
         raise DataError(
             f"a table needs --target, the column to predict, and {what} must have it",
             got="no --target",
-            do=f"Add --target with one of its columns: {', '.join(names[:20])}{more}",
+            do=f"Add --target with one of its columns: {', '.join(names[:20])}{more}; where words are to be learned, "
+            "also --text with one, or, for two columns of translations, --task pairs alone",
         )
     return load(name, path=Path(what), **options)
 
@@ -330,6 +357,8 @@ def make(what: str, line: Line, data: Data | None = None) -> Made:
     name = line.get("model") or (begun.name if begun else default_for(data))
     model_class = lookup(name, MODELS, "model")
     usual = usual_settings(data)
+    if rule is not None:  # what is of gradient descent alone was not asked for
+        usual = {name: value for name, value in usual.items() if name in ("epochs", "batch", "regularize")}
     pictures = told_settings(usual, settings)
     rank = line.get("lora")
     slow = {"lr": FINE_LR if rank is None else LOW_RANK_LR} if begun and "lr" not in settings else {}
@@ -359,6 +388,8 @@ def begun_from(line: Line) -> Beginning | None:
             raise UserError("--lora teaches a model that has learned", got="no --from", do="Name one by --from FOLDER")
         return None
     found, settings = beginning(line.get("from")), line.of("setting")
+    if line.get("lora") is not None:
+        whole("lora", line.get("lora"), usual=8)
     named = line.get("model")
     if named is not None and lookup(named, MODELS, "model").__name__ != found.name:
         raise UserError(
@@ -380,10 +411,21 @@ def begun_from(line: Line) -> Beginning | None:
 
 def _tokenizer_of(begun: Beginning | None, what: str, options: dict[str, Any]) -> dict[str, Any]:
     """Text is cut as it was for the weights that a model begins from."""
-    if (
-        begun is None
-        or begun.tokenizer is None
-        or "tokenizer" not in inspect.signature(source(read_by(what, options))).parameters
-    ):
+    if "tokenizer" not in inspect.signature(source(read_by(what, options))).parameters:
         return {}
-    return {"tokenizer": str(begun.tokenizer)}
+    given = options.get("tokenizer") or (begun.tokenizer if begun else None)
+    for name in ("kind", "num_tokens") if given else ():
+        if options.get(name) is not None:
+            flag = f"--{name.replace('_', '-')}"
+            raise UserError(
+                f"{flag} is of a tokenizer that is trained", got=f"{flag} beside {given}", do="Leave one of them out"
+            )
+    if begun is None or options.get("tokenizer"):
+        return {}
+    if begun.tokenizer is None and "num_tokens" in begun.config:
+        raise DataError(
+            "weights that read text must come with the tokenizer that they were trained with",
+            got=f"no tokenizer.json in {begun.path}",
+            do="Put it there, as AutoTokenizer's save_pretrained does, or name its file with --tokenizer",
+        )
+    return {"tokenizer": str(begun.tokenizer)} if begun.tokenizer else {}

@@ -18,11 +18,11 @@ EXAMPLES = (
 
 
 def flags(argv: Sequence[str]) -> list[Flag]:
-    return [Flag("report", Kind((bool,)), help="write report.html at the end", default=True)]
+    return [Flag("report", Kind((bool,)), help="write report.html at the end; by default as train was told")]
 
 
 def run(line: Line, screen: Screen) -> int:
     folder = need_run("resume", line)
     import leadline as ll
 
-    return finish(ll.resume(folder, with_report=line.get("report", True), progress="running"), screen)
+    return finish(ll.resume(folder, with_report=line.get("report"), progress="running"), screen)

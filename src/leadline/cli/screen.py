@@ -91,7 +91,7 @@ class Screen:
             for name in evaluation.main:
                 low, high = evaluation.interval(name)
                 whose = ("", "") if rows and rows[-1][-1] == split else (split, evaluation.count)
-                rows.append([*whose, name, figure(evaluation[name]), f"{figure(low)} … {figure(high)}", split])
+                rows.append([*whose, name, figure(evaluation[name]), _between(low, high), split])
         self.table(["split", "rows", "metric", "value", "95 % interval"], [row[:-1] for row in rows])
 
     def answer(self, values: dict[str, Any]) -> None:
@@ -99,6 +99,11 @@ class Screen:
         if self.as_json:
             sys.stderr.flush()
             print(json.dumps(finite(values), ensure_ascii=False), flush=True)
+
+
+def _between(low: float, high: float) -> str:
+    """An interval; one row has none."""
+    return "" if math.isnan(low) and math.isnan(high) else f"{figure(low)} … {figure(high)}"
 
 
 def figure(value: float) -> str:

@@ -10,6 +10,7 @@ from typing import Any
 
 from leadline.cli import recipe
 from leadline.cli.flag import Flag, Kind
+from leadline.cli.folded import check_rows
 from leadline.cli.line import Line
 from leadline.cli.screen import Screen, figure, finite
 from leadline.cli.train import fresh_folder
@@ -72,6 +73,7 @@ def run(line: Line, screen: Screen) -> int:
     kind = recipe.model_type(named, what)
     searched = {flag.option: flag for flag in (*recipe.setting_flags(), *recipe.model_flags(kind))}
     space = spaces(line.get("space") or {}, searched)
+    check_rows(line, what)
     made = recipe.make(what, line)
     if made.rule is not None:
         raise UserError(

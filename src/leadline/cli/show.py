@@ -23,6 +23,7 @@ from leadline.cli.words import extra_words
 from leadline.data.account import counted
 from leadline.data.data import Data
 from leadline.data.target import SEVERAL, Target
+from leadline.data.tokens import NOTHING
 from leadline.errors import RunError, UserError
 from leadline.models import MODELS, build
 from leadline.names import lookup
@@ -171,7 +172,9 @@ def _print_figures(data: Data, figures: dict[str, dict[str, float]], title: str,
 
 
 def _figures(target: Target, y: Tensor) -> dict[str, float]:
-    """How often each class occurs (of pixels, their share), how often each point is seen, or where numbers lie."""
+    """How often each class occurs (of pixels, their share), how often each point is seen, how many tokens are asked for
+    and how many an answer has, or where numbers lie.
+    """
     if target.kind == "pixels":
         counts = torch.bincount(y.flatten(), minlength=256)[: len(target.classes)]
         return dict(zip(target.classes, (counts / counts.sum()).tolist(), strict=True))
@@ -179,6 +182,14 @@ def _figures(target: Target, y: Tensor) -> dict[str, float]:
         return {name: int((y[..., 0] == code).sum()) for code, name in enumerate(target.classes)}
     if target.kind == "points":
         return {name: int((y[:, j, 2] > 0).sum()) for j, name in enumerate(target.classes)}
+    if target.kind == "tokens":
+        asked = y != NOTHING
+        if not target.classes:
+            return {"tokens": int(asked.sum()), "a row": float(asked.sum(-1).double().mean())}
+        return {name: int((y == code).sum()) for code, name in enumerate(target.classes)}
+    if target.kind == "span":
+        lengths = (y[:, 1] - y[:, 0] + 1).double()
+        return {"tokens an answer": float(lengths.mean()), "most": int(lengths.max())}
     if target.discrete:
         classes = target.classes or ("0", "1")
         return {name: int((y == code).sum()) for code, name in enumerate(classes)}

@@ -17,8 +17,9 @@ import torch
 from torch import Tensor
 
 from leadline.data.cells import Table, Text
-from leadline.data.text_tables import TABLES, read_text_table, word_tokens
-from leadline.data.tokens import Tokens, padded, text_columns
+from leadline.data.text_rows import TABLES, read_text_table
+from leadline.data.text_tables import word_tokens
+from leadline.data.tokens import Tokens, framed_rows, padded, text_columns
 from leadline.errors import DataError
 from leadline.run import Run
 from leadline.translation import translate
@@ -50,6 +51,14 @@ def table_of(path: Path, inputs: Tokens) -> tuple[Table, list[list[str]]]:
             do=f"Write a .csv with the columns {' and '.join(inputs.names)}",
         )
     return Table({"text": Text(lines)}, np.arange(len(lines)) + 1, "line", path.name), [[line] for line in lines]
+
+
+def num_cut(inputs: Tokens, texts: list[list[str]]) -> int:
+    """Texts that are longer than a row of classes, pairs or spans, which lose their end."""
+    encoded = [inputs.tokenizer.encode_many(list(side)) for side in zip(*texts)]
+    if inputs.task == "pairs":
+        return sum(len(tokens) > (inputs.len_source or 0) for tokens in encoded[0])
+    return framed_rows(inputs, encoded)[2] if inputs.task in ("classes", "spans") else 0
 
 
 def columns_of(run: Run, texts: list[list[str]]) -> dict[str, list[str]]:
@@ -94,7 +103,7 @@ def _scored(run: Run, inputs: Tokens, texts: list[str]) -> dict[str, list[str]]:
     found: dict[str, list[str]] = {"tokens": [], "nll": [], "bits_per_byte": []}
     sizes = torch.from_numpy(inputs.tokenizer.token_bytes)
     for text in texts:
-        tokens = torch.tensor(inputs.tokenizer.encode(text))[: inputs.length]
+        tokens = torch.tensor(inputs.tokenizer.encode(text))
         total = -float(_log_p(run, inputs, tokens).sum())
         length = int(sizes[tokens].sum())
         found["tokens"].append(str(len(tokens)))
@@ -104,6 +113,14 @@ def _scored(run: Run, inputs: Tokens, texts: list[str]) -> dict[str, list[str]]:
 
 
 def _log_p(run: Run, inputs: Tokens, tokens: Tensor) -> Tensor:
+    """Of each token; a text longer than the context is read on from the last half of what was read."""
     begun = torch.cat([torch.tensor([inputs.tokenizer.end]), tokens])[:-1]
-    logits = run.raw(begun[None].to(torch.int32))[0].float().cpu()
-    return logits.log_softmax(-1).gather(1, tokens[:, None]).squeeze(1)
+    found: list[Tensor] = []
+    done = 0
+    while done < len(tokens):
+        first = max(0, done - inputs.length // 2)
+        last = min(len(tokens), first + inputs.length)
+        logits = run.raw(begun[None, first:last].to(torch.int32))[0, done - first :].float().cpu()
+        found.append(logits.log_softmax(-1).gather(1, tokens[done:last, None]).squeeze(1))
+        done = last
+    return torch.cat(found) if found else torch.zeros(0)

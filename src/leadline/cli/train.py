@@ -1,4 +1,4 @@
-"""Train a model on a named source or on a table of your own, and leave a run folder with a report."""
+"""Train a model on your own table, pictures or text, or on a named source, and leave a run folder with a report."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def run(line: Line, screen: Screen) -> int:
     what = recipe.need_source("train", line.words[0] if line.words else None)
     extra_words("train", line.words, 1)
     if line.get("folds") is not None:
-        folded.check(line)
+        folded.check(line, what)
     made = recipe.make(what, line)
     screen.account(*recipe.columns_shown(made.data, what, line.of("data")))
     folder = line.get("folder") or fresh_folder(made.data.name, type(made.model).__name__)

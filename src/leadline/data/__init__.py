@@ -47,7 +47,7 @@ from leadline.data.table import ENDINGS, table
 from leadline.data.target import Target
 from leadline.data.text import text
 from leadline.data.text_files import holds_text
-from leadline.data.text_tables import JSON_LINES
+from leadline.data.text_rows import JSON_LINES
 from leadline.data.tokens import Tokens
 from leadline.data.whitening import Whiten, whitened, whitening
 from leadline.errors import DataError

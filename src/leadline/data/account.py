@@ -45,6 +45,7 @@ class Account:
         columns: a line on each column: its name, its type, how it is used.
         notes: decisions a reader should know of (a policy applied, values filled in).
         numbered: what the numbers of refused rows count: "rows", or "lines" of a file.
+        one: what is counted as read: a "row", or a "file".
 
     >>> print(Account("cars.csv", read=10, refused=(Refusal("price is missing", 2, (3, 7)),)))
     cars.csv: 10 rows read, 8 used, 2 refused
@@ -57,6 +58,7 @@ class Account:
     columns: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     numbered: str = "rows"
+    one: str = "row"
 
     @property
     def used(self) -> int:
@@ -74,7 +76,7 @@ class Account:
           and 2 more, 1 of them left out
         """
         lost = sum(refusal.count for refusal in self.refused)
-        lines = [f"{self.source}: {counted(self.read, 'row')} read, {self.used} used, {lost} refused"]
+        lines = [f"{self.source}: {counted(self.read, self.one)} read, {self.used} used, {lost} refused"]
         for refusal in self.refused:
             cut = ", …" if refusal.count > len(refusal.rows) > 0 else ""
             word = self.numbered.removesuffix("s") if refusal.count == 1 else self.numbered

@@ -29,13 +29,13 @@ _SHOWN = 5
 _NAMELESS = "column_"
 
 
-def read_delimited(path: Path, bad_rows: str = "error") -> Table:
+def read_delimited(path: Path, bad_rows: str | None = None) -> Table:
     """The table in a .csv or .tsv file, packed by gzip or not.
 
     Args:
         path: the file.
         bad_rows: what to do with a line whose number of fields is not the header's: "error", or "refuse" to leave
-            it out and say so in the account.
+            it out and say so in the account; None is an error too, where the user cannot choose.
     """
     content = _text_bytes(path)
     separator = detect_separator(content[:65536])
@@ -195,7 +195,7 @@ def _fast(body: bytes, separator: str, width: int) -> tuple[list[Cells], np.ndar
 
 
 def _careful(
-    body: bytes, separator: str, width: int, first: int, bad_rows: str, path: Path
+    body: bytes, separator: str, width: int, first: int, bad_rows: str | None, path: Path
 ) -> tuple[list[Cells], np.ndarray, tuple[Refusal, ...]]:
     """Columns, line numbers and refusals, record by record."""
     rows, lines, wrong = [], [], []
@@ -207,13 +207,14 @@ def _careful(
             lines.append(line)
         elif any(cell.strip() for cell in row):
             wrong.append((line, len(row)))
-    if wrong and bad_rows == "error":
+    if wrong and bad_rows != "refuse":
         shown = ", ".join(f"{count} on line {line}" for line, count in wrong[:_SHOWN])
         more = f" and {len(wrong) - _SHOWN} more such lines" if len(wrong) > _SHOWN else ""
         raise DataError(
             f"every line of {path.name} must have {counted(width, 'field')}, like the first",
             got=f"{shown}{more}",
-            do='Mend them (a field that holds a separator needs quotes), or leave them out with bad_rows="refuse"',
+            do="Mend them (a field that holds a separator needs quotes)"
+            + (', or leave them out with bad_rows="refuse"' if bad_rows else ""),
         )
     refused: tuple[Refusal, ...] = ()
     if wrong:

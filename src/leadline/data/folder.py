@@ -218,6 +218,11 @@ def no_pictures(folder: Folder) -> DataError:
     endings = sorted({PurePosixPath(name).suffix or "no ending" for name in folder.others})
     got = f"none among {counted(len(folder.others), 'file')} ({shown(endings)})" if folder.others else "no files"
     do = "Name a folder with .jpg, .png or other pictures, or with files of text"
+    if folder.ending(".txt"):
+        got, do = (
+            got.replace("none among", "few or none among"),
+            f"{do}; or pass task='next' to read those that are text",
+        )
     return DataError(f"{folder.root} must hold pictures or text", got=got, do=do)
 
 

@@ -66,11 +66,12 @@ def of_folders(folder: Folder, sure: bool = False) -> Labelled:
     if len(names) < 2:
         marks = folder.ending(".json", ".xml", ".txt")
         beside = f"; {shown(marks)} beside it with no boxes that can be read" if marks else ""
+        words = "; or, to learn from the texts, pass task='next'" if folder.ending(".txt") else ""
         raise DataError(
             "pictures must show at least two classes, one folder each",
             got=(f"one folder, {shown(names)}" if names else f"{len(folder.pictures)} pictures and no folders")
             + beside,
-            do="Put the pictures of each class in a folder, or name a table of labels: labels='labels.csv'",
+            do="Put the pictures of each class in a folder, or name a table of labels: labels='labels.csv'" + words,
         )
     code = {name: k for k, name in enumerate(names)}
     files = list(found)

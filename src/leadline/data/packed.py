@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
+import torch
+
 from leadline.data import shards
 from leadline.data.account import Account, Refusal, counted
 from leadline.data.data import Data
@@ -44,6 +46,8 @@ class Packing:
         kind, num_tokens: of the one that is trained.
         length: tokens of a row.
         cache: keep them.
+        one: what documents are read out of: a "file" each, or a "row" of a table.
+        p_hidden: part of the words that are hidden, of masked ones.
     """
 
     task: str
@@ -52,6 +56,8 @@ class Packing:
     num_tokens: int | None
     length: int
     cache: bool
+    one: str = "file"
+    p_hidden: float = 0.15
 
     def data(self, read: Callable[[], Documents], held: Held, place: Path, told: dict[str, Any]) -> Data:
         """The data; of a cache where it was made before.
@@ -89,7 +95,7 @@ class Packing:
         return shards.made(key, own, held.routed(texts), total=total, name=name, told=told, spent=spent)
 
     def _rows(self, made: Shards, place: Path) -> Data:
-        inputs = Tokens(self.task, self.length, made.tokenizer)
+        inputs = Tokens(self.task, self.length, made.tokenizer, p_hidden=self.p_hidden)
         train, val, test = made.splits(self.length, shifted=self.task == "next")
         count, own = made.counts[0].tokens, made.tokenizer
         if count <= self.length:
@@ -100,11 +106,12 @@ class Packing:
             )
         asked = (count - 1) / len(train) if self.task == "next" else inputs.p_hidden * count / len(train)
         name = "next token" if self.task == "next" else "hidden token"
-        target = Target("tokens", name, dim=own.num_tokens, scale=(asked,), sizes=token_sizes(own))
-        return Data(train, val, test, target, inputs, stem(place), None, _account(made, place.name))
+        most = int(inputs.num_hidden(torch.tensor(self.length))) if self.task == "masked" else None
+        target = Target("tokens", name, dim=own.num_tokens, scale=(asked,), sizes=token_sizes(own), most=most)
+        return Data(train, val, test, target, inputs, stem(place), None, _account(made, place.name, self.one))
 
 
-def _account(made: Shards, name: str) -> Account:
+def _account(made: Shards, name: str, one: str) -> Account:
     told, counts = made.told, made.counts
     total, closing = sum(own.tokens for own in counts), sum(own.documents for own in counts)
     size = sum(own.bytes for own in counts) / max(1, total - closing)
@@ -116,4 +123,5 @@ def _account(made: Shards, name: str) -> Account:
         tuple(Refusal(reason, count) for reason, count in told["refused"]),
         (f"{line}, in {counted(told['documents'], 'document')}",),
         (f"tokens: {parts}", *told["notes"]),
+        one=one,
     )

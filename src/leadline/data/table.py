@@ -118,12 +118,12 @@ def _rows(what: Any, argument: str, bad_rows: str = "error") -> tuple[Table, Pat
     return table_of(what, source="data frame"), None
 
 
-def read_rows(path: str | Path, bad_rows: str = "error") -> Table:
+def read_rows(path: str | Path, bad_rows: str | None = None) -> Table:
     """The rows of a file as they are written, for `TableInputs.read`; `table` reads its files the same way.
 
     Args:
         path: a file as for `table`.
-        bad_rows: as for `table`.
+        bad_rows: as for `table`; None is an error, where the user cannot choose.
     """
     path = Path(path).expanduser()
     _check_file(path)

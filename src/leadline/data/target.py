@@ -42,6 +42,7 @@ class Target:
             a network predicts a real target. Likelihoods undo it, so losses and predictions are in y's own unit.
         columns: what each column of y is, where they have names or kinds of their own.
         sizes: bytes of text that each token stands for; none where nobody knows.
+        most: tokens that are asked of a row, at most; None may be all.
 
     >>> Target("classes", classes=("cat", "dog", "eel")).decode(torch.tensor([2, 0]))
     ['eel', 'cat']
@@ -59,6 +60,7 @@ class Target:
     scale: tuple[float, ...] = (1.0,)
     columns: tuple[Target, ...] = field(default=(), repr=False)
     sizes: tuple[int, ...] = field(default=(), repr=False)
+    most: int | None = field(default=None, repr=False)
 
     def __post_init__(self):
         if self.kind not in (*KINDS, SEVERAL):
@@ -89,8 +91,9 @@ class Target:
     @property
     def config(self) -> dict[str, Any]:
         own = {name: plain(getattr(self, name)) for name in self.__dataclass_fields__ if name != "columns"}
-        if not self.sizes:
-            del own["sizes"]
+        for name in ("sizes", "most"):
+            if not own[name]:
+                del own[name]
         return own | ({"columns": [column.config for column in self.columns]} if self.columns else {})
 
     @classmethod

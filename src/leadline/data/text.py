@@ -23,12 +23,13 @@ from leadline.data.frame import stem
 from leadline.data.held_out import Held
 from leadline.data.packed import Documents, Packing
 from leadline.data.text_files import exists, find_texts, pattern_of, stamp_of
-from leadline.data.text_tables import TABLES, Making, Rows, labelled, paired, read_text_table, spanned, tagged
+from leadline.data.text_rows import TABLES, Rows, read_text_table
+from leadline.data.text_tables import Making, labelled, paired, spanned, tagged
 from leadline.data.tokens import MOST_LENGTH, TASKS
 from leadline.data.vocabulary import given_tokenizer
 from leadline.errors import DataError, UserError
 from leadline.names import lookup
-from leadline.settings import given, whole
+from leadline.settings import given, real, whole
 from leadline.text.tokenizer import Tokenizer
 
 _STREAMS = ("next", "masked")
@@ -46,6 +47,7 @@ def text(
     kind: str = "bpe",
     num_tokens: int | None = None,
     length: int | None = None,
+    p_hidden: float | None = None,
     separator: str | None = None,
     every: int | None = None,
     val: float | None = None,
@@ -68,6 +70,7 @@ def text(
         num_tokens: of its vocabulary; by default from 1,024 to 32,768, by the size of the text.
         length: most tokens of a row, from 2 to 65,536; of pairs, of source and target each. By default 256, and of a
             table no more than 199 of 200 rows need; longer ones are cut, and counted.
+        p_hidden: part of the words of a row that are hidden, of masked tokens; above 0 and at most 1, 0.15 by default.
         separator: a regular expression that parts the documents in a file, such as "\\n\\n" or "^Chapter"; by default a
             file is a document.
         every: hold out by place: every k-th document (or row of a table) is test, the one before it val; at least 3.
@@ -89,6 +92,7 @@ def text(
         task = lookup(task, {word: word for word in TASKS}, "task")
     trims, length = length is None, 256 if length is None else whole("length", length, 2, MOST_LENGTH, usual=256)
     every = None if every is None else whole("every", every, 3, usual=20)
+    hidden = real("p_hidden", 0.15 if p_hidden is None else p_hidden, 0, above=True, most=1, usual=0.15)
     num_tokens = None if num_tokens is None else whole("num_tokens", num_tokens, 2, 2**24, usual=8192)
     options: dict[str, Any] = {"path": str(place), "task": task, "text": text, "source": source, "target": target}
     options |= {
@@ -96,6 +100,7 @@ def text(
         "kind": kind,
         "num_tokens": num_tokens,
         "length": None if trims else length,
+        "p_hidden": p_hidden,
     }
     options |= {"separator": separator, "every": every, "val": val, "test": test, "seed": seed, "cache": cache}
     own, share = given_tokenizer(tokenizer), 0.05 if task in (None, *_STREAMS) else 0.1
@@ -108,12 +113,17 @@ def text(
     elif text or source or target or task not in (None, *_STREAMS, "tags"):
         what = f"{task}" if task not in (None, *_STREAMS, "tags") else "columns"
         raise DataError(f"{what} must be of a table", got=place.name, do=f"Name one that ends in {', '.join(TABLES)}")
+    if p_hidden is not None and task != "masked":
+        what = f"p_hidden={p_hidden} for task {task or 'next'}"
+        raise UserError("p_hidden must be of masked tokens", got=what, do='Pass task="masked" too, or leave it out')
     held = Held(share if val is None else val, share if test is None else test, seed, every)
     how = Making(held, own, kind, num_tokens, length, trims)
     if task == "tags":
         made = tagged(place, how)
     elif rows is None or task in _STREAMS:
-        packing = Packing(task or "next", own, kind, num_tokens, length, cache)
+        packing = Packing(
+            task or "next", own, kind, num_tokens, length, cache, "file" if rows is None else "row", hidden
+        )
         read = _documents(place, separator, rows, text)
         made = packing.data(read, held, place, {"files": _stamps(place), "separator": separator, "text": text})
     elif task == "pairs":
@@ -135,6 +145,13 @@ class _Listed:
 
     def __init__(self, rows: Rows, text: str | Sequence[str] | None):
         names = list(rows.table.columns)
+        if not isinstance(text, str) and text is not None and len(text) != 1:
+            raise UserError(
+                "words are learned from one column of text",
+                got=f"{len(text)}: {', '.join(text[:8])}",
+                do="Name one; or, for classes of texts, a target as well",
+            )
+        text = text if text is None or isinstance(text, str) else text[0]
         name = text if isinstance(text, str) else names[0] if text is None and len(names) == 1 else "text"
         texts = rows.column(name)
         self.lost, self.notes, self.read = Lost(), tuple(rows.notes), len(texts)
@@ -175,6 +192,12 @@ def _task_of(
     rows: Rows, task: str | None, text: str | Sequence[str] | None, source: str | None, target: str | None
 ) -> str:
     """What a table is read for."""
+    if text is not None and source is not None:
+        raise UserError(
+            "a table is read for its texts or for pairs",
+            got=f"{given('text', text)} beside {given('source', source)}",
+            do="Leave one of them out",
+        )
     if task is not None:
         return task
     if source is not None or rows.plain:

@@ -18,6 +18,7 @@ import re
 import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 from pathlib import Path
 from typing import IO, cast
 
@@ -350,7 +351,10 @@ def _no_text(place: Path, lost: Lost) -> DataError:
             got=counted(len(folder.pictures), "picture"),
             do=f'Read pictures with ll.data.images("{place.name}")',
         )
-    why = "; ".join(f"{len(names)} {reason}: {shown(names)}" for reason, names in sorted(lost.names.items()))
+    plural = lambda reason, names: "are" + reason[2:] if len(names) > 1 and reason.startswith("is ") else reason  # noqa: E731
+    why = "; ".join(
+        f"{len(names)} {plural(reason, names)}: {shown(names)}" for reason, names in sorted(lost.names.items())
+    )
     got = f"none in {counted(len(lost), 'file')} ({why})" if len(lost) else "no files"
     return DataError(f"{place} must hold text", got=got, do="Put files of text into it, in UTF-8 if you can")
 
@@ -358,7 +362,8 @@ def _no_text(place: Path, lost: Lost) -> DataError:
 def exists(place: Path) -> Path:
     """`place`, or the message that nothing is there."""
     if not place.exists():
-        beside = sorted(os.listdir(place.parent))[:5] if place.parent.is_dir() else []
-        do = f"Beside it lie {shown(beside)}" if beside else "Check the name and the folder"
+        beside = [name for name in sorted(os.listdir(place.parent)) if name[:1] != "."] if place.parent.is_dir() else []
+        near = get_close_matches(place.name, beside, n=3)
+        do = f"Beside it lie {shown(near or beside[:5])}" if beside else "Check the name and the folder"
         raise DataError("text must lie in a file or a folder", got=f"no {place}", do=do)
     return place

@@ -7,41 +7,30 @@ one text) stay in one split.
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from leadline.data.account import Account, Refusal, counted
-from leadline.data.cells import Cells, Table, cells_of
+from leadline.data.account import counted
+from leadline.data.cells import Table
 from leadline.data.columns import named
 from leadline.data.data import Data, Split
 from leadline.data.held_out import Held
 from leadline.data.outcome import read_outcome, with_figures
-from leadline.data.table import ENDINGS, read_rows
 from leadline.data.target import Target
-from leadline.data.text_files import find_texts
-from leadline.data.tokens import NOTHING, Tokens, framed_rows, padded, pair_rows, text_columns
+from leadline.data.text_rows import Rows, sentences
+from leadline.data.tokens import NOTHING, Tokens, framed_rows, padded, pair_rows
 from leadline.data.vocabulary import token_sizes, trained
 from leadline.errors import DataError, UserError
 from leadline.settings import given
 from leadline.text.tokenizer import Tokenizer
 
-JSON_LINES = (".jsonl", ".jsonl.gz", ".ndjson")
-TABLES = (*ENDINGS, *JSON_LINES)
-#: what the columns of pairs are called in a line of names
-_ROLES = ("source", "target", "src", "tgt", "input", "output", "text", "label", "from", "to", "original", "translation")
-_TONGUES = ("english", "french", "german", "spanish", "italian", "portuguese", "dutch", "russian", "chinese")
-_SHORT = ("japanese", "a", "b", "x", "y", "en", "fr", "de", "es", "it", "pt", "nl", "ru", "zh", "ja")
-_SIDES = frozenset((*_ROLES, *_TONGUES, *_SHORT, "answer", "question", "sentence"))
 _TOGETHER = 4096  # rows that are encoded at once
-_SHOWN = 5
 _NEARLY = 0.995  # of the rows need no more tokens than a row has where nobody named it
 
 
@@ -76,77 +65,6 @@ class Making:
         picked = [[column[row] for row in rows.tolist()] for column in texts]
         total = sum(len(text) for column in picked for text in column)
         return trained((text for row in zip(*picked) for text in row), total, self.kind, self.num_tokens)
-
-
-@dataclass(eq=False)
-class Rows:
-    """The rows of a table in use.
-
-    Args:
-        table: all that were read.
-        lost: rows that are left out, and why.
-        notes: what a reader should know.
-        plain: two columns without names, source and target.
-    """
-
-    table: Table
-    lost: dict[str, list[int]] = field(default_factory=dict)
-    notes: list[str] = field(default_factory=list)
-    plain: bool = False
-
-    def __post_init__(self):
-        self.used = np.ones(len(self.table), dtype=bool)
-        self.notes = [*self.table.notes, *self.notes]
-
-    def refuse(self, mask: Any, reason: str) -> None:
-        """Leave out rows where `mask` holds."""
-        lost = np.flatnonzero(np.asarray(mask) & self.used)
-        self.used[lost] = False
-        if len(lost):
-            self.lost.setdefault(reason, []).extend(self.table.numbers[lost].tolist())
-
-    def column(self, name: str) -> list[str]:
-        """The texts of a column in all rows."""
-        return text_columns(self.table, [name])[0]
-
-    def left(self) -> np.ndarray:
-        """The rows in use; too few are refused."""
-        rows = np.flatnonzero(self.used)
-        if len(rows) < 3:
-            why = "; ".join(f"{len(numbers)}: {reason}" for reason, numbers in self.lost.items())
-            raise DataError(
-                f"{self.table.source} must have at least 3 rows to train, validate and test on",
-                got=f"{len(rows)} of {len(self.table)} that can be used" + (f" ({why})" if why else ""),
-                do="Bring more rows",
-            )
-        return rows
-
-    def account(self, columns: Iterable[str], notes: Iterable[str]) -> Account:
-        refused = [
-            *self.table.refused,
-            *(Refusal(reason, len(lost), tuple(lost[:_SHOWN])) for reason, lost in self.lost.items()),
-        ]
-        read = len(self.table) + sum(refusal.count for refusal in self.table.refused)
-        return Account(
-            self.table.source, read, tuple(refused), tuple(columns), (*self.notes, *notes), f"{self.table.word}s"
-        )
-
-
-def read_text_table(path: Path, plain: bool = False) -> Rows:
-    """The table in a file.
-
-    Args:
-        path: one that ends as `TABLES` say.
-        plain: no column was asked for by name: a .tsv may be two columns without names.
-    """
-    name = path.name.lower()
-    if name.endswith(JSON_LINES):
-        return Rows(_json_lines(path))
-    if plain and name.endswith((".tsv", ".tsv.gz")):
-        found = _two_columns(path)
-        if found is not None:
-            return found
-    return Rows(read_rows(path))
 
 
 def labelled(rows: Rows, text: str | Sequence[str] | None, target: str | None, how: Making) -> Data:
@@ -236,25 +154,25 @@ def spanned(rows: Rows, text: str | Sequence[str] | None, target: str | None, ho
 
 def tagged(path: Path, how: Making) -> Data:
     """Sentences of words with a tag each: lines "word … tag", a blank line behind each sentence."""
-    sentences, wrong = _sentences(path)
-    if len(sentences) < 3:
+    found, wrong = sentences(path)
+    if len(found) < 3:
         raise DataError(
             f"{path.name} must hold at least 3 sentences of tagged words",
-            got=f"{len(sentences)}",
+            got=f"{len(found)}",
             do='Write a line "word tag" for each word, and a blank line between sentences',
         )
-    table = Table({}, np.array([line for line, _, _ in sentences]), "line", path.name)
+    table = Table({}, np.array([line for line, _, _ in found]), "line", path.name)
     rows = Rows(table)
-    names = sorted({tag for _, _, tags in sentences for tag in tags})
+    names = sorted({tag for _, _, tags in found for tag in tags})
     code = {name: k for k, name in enumerate(names)}
     if len(names) < 2:
         raise DataError(
             "words must have at least two tags", got=f"{names[0]!r} alone", do="Put the tag last in each line"
         )
-    parts = how.held.rows(len(sentences))
-    own = how.words([[" ".join(words) for _, words, _ in sentences]], parts[0])
+    parts = how.held.rows(len(found))
+    own = how.words([[" ".join(words) for _, words, _ in found]], parts[0])
     xs, ys = [], []
-    for _, words, tags in sentences:
+    for _, words, tags in found:
         tokens, first = word_tokens(own, words)
         y = np.full(len(tokens), NOTHING)
         y[first] = [code[tag] for tag in tags]
@@ -271,7 +189,7 @@ def tagged(path: Path, how: Making) -> Data:
             f"{counted(len(wrong), 'line')} without a tag left out: lines {', '.join(map(str, wrong[:5]))}"
         )
     lines = [f"tag: {len(names)} ({', '.join(names[:8])}{', …' if names[8:] else ''}), asked where a word begins"]
-    used = np.arange(len(sentences))
+    used = np.arange(len(found))
     return _data(rows, used, x, y_, parts, target, Tokens("tags", T, own), lines, cut, how)
 
 
@@ -377,102 +295,3 @@ def _span(own: Tokenizer, context: str, tokens: np.ndarray, place: int, length: 
         return None
     first, last = (len(context[:k].encode()) for k in (place, place + length))
     return int(np.searchsorted(ends, first, "right")), int(np.searchsorted(ends, last, "left"))
-
-
-def _json_lines(path: Path) -> Table:
-    """The table in a file of one JSON object a line; what lies deeper is named with points, a list is its first."""
-    found: list[dict[str, Any]] = []
-    numbers: list[int] = []
-    for number, line in _lines(path):
-        if not line.strip():
-            continue
-        try:
-            row = json.loads(line)
-            if not isinstance(row, Mapping):
-                raise ValueError("no object")
-        except ValueError as error:
-            raise DataError(
-                f"every line of {path.name} must be a JSON object", got=f"line {number}: {error}", do="Mend the line"
-            ) from None
-        found.append(dict(_flat(row)))
-        numbers.append(number)
-    if not found:
-        raise DataError(f"{path.name} must have rows", got="none", do="Check that it was written")
-    names = dict.fromkeys(name for row in found for name in row)
-    columns: dict[str, Cells] = {name: cells_of([row.get(name) for row in found], name) for name in names}
-    return Table(columns, np.array(numbers), "line", path.name)
-
-
-def _flat(row: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, Any]]:
-    for name, value in row.items():
-        if isinstance(value, list):
-            value = value[0] if value else None
-        if isinstance(value, Mapping):
-            yield from _flat(value, f"{before}{name}.")
-        elif not isinstance(value, list):
-            yield f"{before}{name}", value
-
-
-def _two_columns(path: Path) -> Rows | None:
-    """Sentences and their translations, parted by a tab, without quotes; None for a file with a line of names."""
-    pairs: list[tuple[int, list[str]]] = []
-    wrong: list[int] = []
-    more = 0
-    for number, line in _lines(path):
-        cells = line.split("\t")
-        if len(cells) >= 2:
-            pairs.append((number, cells[:2]))
-            more = max(more, len(cells) - 2)
-        elif line.strip():
-            wrong.append(number)
-    if not pairs:
-        return None
-    if all(_names_a_side(cell) for cell in pairs[0][1]):
-        return None
-    columns: dict[str, Cells] = {f"column_{k + 1}": cells_of([cells[k] for _, cells in pairs], "") for k in (0, 1)}
-    refused = (Refusal("the line has no tab", len(wrong), tuple(wrong[:_SHOWN])),) if wrong else ()
-    notes = ["two columns without names are source and target"]
-    notes += [f"{counted(more, 'further column')} left out"] if more else []
-    numbers = np.array([number for number, _ in pairs])
-    return Rows(Table(columns, numbers, "line", path.name, refused, nameless=True), notes=notes, plain=True)
-
-
-def _names_a_side(cell: str) -> bool:
-    """Whether a cell of the first line says what its column is, and is not a sentence itself: a role, a language, or a
-    name that is written like one, such as text_en.
-    """
-    word = cell.strip().lower()
-    return word in _SIDES or re.fullmatch(r"[a-z]+[_-][a-z]{2,}|[a-z]+_?\d", word) is not None
-
-
-def _sentences(path: Path) -> tuple[list[tuple[int, list[str], list[str]]], list[int]]:
-    """The first line, the words and the tags of each sentence; and lines without a tag."""
-    found: list[tuple[int, list[str], list[str]]] = []
-    wrong: list[int] = []
-    begun = True
-    for number, line in _lines(path):
-        cells = line.split()
-        if not cells or cells[0] == "-DOCSTART-" or (line.startswith("# ") and "=" in cells):
-            begun = True
-        elif len(cells) == 1:
-            wrong.append(number)
-        else:
-            if begun:
-                found.append((number, [], []))
-            found[-1][1].append(cells[0])
-            found[-1][2].append(cells[-1])
-            begun = False
-    return found, wrong
-
-
-def _lines(path: Path) -> Iterator[tuple[int, str]]:
-    """The lines of a file of text, numbered from 1."""
-    rest, number = "", 1
-    for _, piece, _ in find_texts(path).pieces():
-        lines = (rest + piece).split("\n")
-        for line in lines[:-1]:
-            yield number, line
-            number += 1
-        rest = lines[-1]
-    if rest:
-        yield number, rest

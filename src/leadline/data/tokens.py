@@ -7,8 +7,9 @@
     spans     x = cls question sep context sep,   y = first and last place of the answer
     pairs     x = source padded to S, then start b_1 … b_m;   y = b_1 … b_m end
 
-Of the words that are not special, each is chosen with probability p; of those chosen 80 % become `mask`, 10 % a word
-drawn from all, and 10 % stay as they are (Devlin et al., 2019). The draw is a hash of the row's key and the place.
+Of the n words of a row that are not special, p n are chosen, rounded and at least one; of those chosen 80 % become
+`mask`, 10 % a word drawn from all, and 10 % stay as they are (Devlin et al., 2019). The draw is a hash of the row's key
+and the place: the words with the smallest are chosen.
 
     z_{b,t} = mix(mix(key_b ⊕ C) + t)                                                       (1)
 
@@ -152,11 +153,22 @@ class Tokens(Inputs):
         place = torch.arange(x.shape[1], device=x.device)
         z = _mix(_mix(keys[:, None] ^ _SITE) + place)  # eq. 1
         chance = lambda bits: ((z >> bits) & 0xFFFF).to(torch.float32) * 2.0**-16  # noqa: E731
-        chosen = (chance(48) < self.p_hidden) & ~special[x] & (y != NOTHING)
+        plain = ~special[x] & (y != NOTHING)
+        rank = torch.where(plain, z, torch.iinfo(z.dtype).max).argsort(1).argsort(1)
+        chosen = plain & (rank < self.num_hidden(plain.sum(1, keepdim=True)))
         how = chance(32)
         other = ordinary[(_mix(z) >> 1 & 2**62 - 1) % len(ordinary)]
         shown = torch.where(how < _KEPT, self.tokenizer.mask, torch.where(how < _DRAWN, other, x))  # type: ignore[arg-type]
         return torch.where(chosen, shown, x), torch.where(chosen, y, NOTHING)
+
+    def counts(self, x: Tensor, num_tokens: int) -> Tensor:
+        """How often each token stands in raw rows, (V,)."""
+        read = _unpacked(x, NOTHING).flatten()
+        return torch.bincount(read[read != NOTHING], minlength=num_tokens)
+
+    def num_hidden(self, words: Tensor) -> Tensor:
+        """How many of so many words of a row are chosen."""
+        return (self.p_hidden * words).round().long().clamp(min=int(self.p_hidden > 0))
 
     def _lists(self, device: torch.device) -> tuple[Tensor, Tensor]:
         """Which tokens are special, (V,), and the others."""
@@ -252,11 +264,21 @@ class Tokens(Inputs):
         return padded(found, longest, self.tokenizer.num_tokens)
 
     def _masked_line(self, text: str) -> np.ndarray:
-        """The tokens of a text, in which the name of the mask is the mask."""
+        """The tokens of a text, in which the name of the mask is the mask; where tokens bring the space before a word
+        with them, it brings the one before it.
+        """
         mask = self.tokenizer.mask
-        parts = self.tokenizer.encode_many(text.split(self.tokenizer.token(mask)))  # type: ignore[arg-type]
+        texts = text.split(self.tokenizer.token(mask))  # type: ignore[arg-type]
+        if self._brings_spaces:
+            texts = [*(part.removesuffix(" ") for part in texts[:-1]), texts[-1]]
+        parts = self.tokenizer.encode_many(texts)
         joined = [part for found in parts for part in (np.array([mask]), np.asarray(found))]
         return np.concatenate(joined[1:])
+
+    @property
+    def _brings_spaces(self) -> bool:
+        pieces = map(self.tokenizer.bytes_of, range(self.tokenizer.num_tokens))
+        return any(len(piece) > 1 and piece[:1] == b" " for piece in pieces)
 
     def decode(self, x: Tensor) -> list[str]:
         """The texts of rows; what pads them is left out."""

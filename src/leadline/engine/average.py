@@ -130,7 +130,7 @@ class Average:
         return {"count": self.count, "values": dict(self.values)}
 
     def load_state(self, state: Any) -> None:
-        device = self.train.y.device
+        device = self.train.device
         self.count = state["count"]
         self.values = {name: tensor.to(device) for name, tensor in state["values"].items()}
         self._ready = None

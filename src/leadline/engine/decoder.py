@@ -20,13 +20,14 @@ from contextlib import nullcontext
 from typing import Any, Protocol, cast, runtime_checkable
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 from leadline.engine.step import recording
 from leadline.engine.untouched import untouched
 from leadline.errors import UserError
 from leadline.layers.cache import Cache
-from leadline.layers.unembedding import Deferred, deferred
+from leadline.layers.unembedding import Deferred, deferred, rounded
 from leadline.settings import whole
 from leadline.text.choosing import Choice
 from leadline.text.decoding import AT_A_TIME, Scorer
@@ -97,7 +98,7 @@ class Recomputing:
     def next(self, tokens: Tensor) -> Tensor:
         """Scores behind these words."""
         if int(self.at.max()) == self.rows.shape[1]:
-            self.rows = torch.nn.functional.pad(self.rows, (0, 1))
+            self.rows = F.pad(self.rows, (0, 1))
         self.rows = self.rows.scatter(1, self.at[:, None], tokens.to(self.device)[:, None])
         self.at = self.at + 1
         if self.length is not None:
@@ -158,7 +159,10 @@ class Cached:
         self.scores: Any = None
         self.record = self.device.type == "cuda" if record is None else record
         step: Callable[[Tensor, Cache | None], Tensor] = self.model.step
-        self.step = torch.compile(step, dynamic=False) if compile else step
+        # tuned, a product with one row becomes a kernel of its own, which takes in what stands around it
+        tuned: Any = {"coordinate_descent_tuning": True} if self.device.type == "cuda" else None
+        self.step = torch.compile(step, dynamic=False, options=tuned) if compile else step
+        self._unembedding: tuple[Tensor, Tensor] | None = None
         self.source = None if source is None else source.to(self.device)
         self.cache: Cache | None = None
         self._graphs: dict[Choice | None, _Replayed] = {}
@@ -174,15 +178,23 @@ class Cached:
         cache.at = torch.arange(size, device=self.device).expand(num, size)
         with deferred():  # of all places of a prompt, only the last is scored
             found: Any = self.model.step(prompts, cache)
-        scores = _behind(found.h, lengths) if isinstance(found, Deferred) else _behind(found, lengths)
-        if isinstance(found, Deferred):
-            scores = Deferred(scores, found.weight, found.bias).scores()
+        last = found._replace(h=_behind(found.h, lengths)) if isinstance(found, Deferred) else _behind(found, lengths)
+        scores = self._scored(last)
         self.at.copy_(lengths[:, None].clamp(max=self.length - 1))
         cache.at = self.at
         if self.scores is None or self.scores.shape != scores.shape:
             self.scores = torch.empty_like(scores, dtype=torch.promote_types(scores.dtype, torch.float32))
         self.scores.copy_(scores)
         return self.scores.clone()
+
+    def _scored(self, found: Tensor | Deferred) -> Tensor:
+        """The scores themselves; the weights that make them are rounded up once, not at each word."""
+        if not isinstance(found, Deferred):
+            return found
+        if self._unembedding is None or self._unembedding[0] is not found.weight:
+            self._unembedding = found.weight, rounded(found.weight)
+        bias = None if found.bias is None else rounded(found.bias)
+        return F.linear(found.h, self._unembedding[1], bias)[..., : len(found.weight)]
 
     def next(self, tokens: Tensor) -> Tensor:
         """Scores behind these words."""
@@ -242,10 +254,12 @@ class Cached:
             self.tokens.copy_(chosen)
             slot = self.slot.expand(len(chosen), 1)
             self.words.scatter_(1, slot, chosen)
-            self.log_p.scatter_(1, slot, self.scores.log_softmax(-1).gather(1, chosen))
+            self.log_p.scatter_(1, slot, self.scores.log_softmax(-1).gather(1, chosen).float())
             self.number.add_(1)
             self.slot.add_(1)
-        self.scores.copy_(self.step(self.tokens, self.cache)[:, 0])
+        with deferred():
+            found: Any = self.step(self.tokens, self.cache)
+        self.scores.copy_(self._scored(found)[:, 0])
         self.at.copy_((self.at + 1).clamp(max=self.length - 1))  # a row that is full has ended
 
 
@@ -253,12 +267,13 @@ class _Replayed:
     """A recorded CUDA graph of a function without arguments.
 
     Args:
+        function: is kept, for the graph reads what it holds.
         state: tensors that it changes, put back after warming up. What it writes into the cache meanwhile stands at
             places that are written again before they are looked at.
     """
 
     def __init__(self, function: Callable[[], None], state: list[Tensor]):
-        before = [t.clone() for t in state]
+        self.function, before = function, [t.clone() for t in state]
         side = torch.cuda.Stream()
         side.wait_stream(torch.cuda.current_stream())
         try:

@@ -3,9 +3,9 @@
 In-memory rows are gathered by index where they lie, a window of batches at a time; a batch is then a view into the
 window. Nothing is copied per step, and no worker process stands between the data and the network.
 
-Rows that are kept small, such as pictures of bytes, become numbers when their window is gathered. Where they are too
-many for the device they stay in the host's memory, or in a file that is mapped into it, and a thread gathers the next
-windows while the device computes (`leadline.engine.prefetch`).
+Rows that are kept small, such as pictures of bytes, become numbers when their window is gathered. Where they and their
+answers are too many for the device, both stay in the host's memory, or in a file that is mapped into it, and a thread
+gathers the next windows while the device computes (`leadline.engine.prefetch`).
 """
 
 from __future__ import annotations
@@ -68,12 +68,12 @@ class Feed:
         self.batch, self.seed, self.keyed, self.replacement = batch, seed, keyed, replacement
         self.inputs, self.device, self.dtype = inputs, device, dtype
         self.late = inputs.late and not whole
-        self.streams = self.late and not fits(split.x, device)
+        self.streams = self.late and not fits((split.x, split.y), device)
         if self.late:
             self.raw = split.x if self.streams else split.x.to(device)
         else:
             self.raw = self._numbers(inputs.encode(split.x.to(device)))
-        self.y = split.y.to(device, dtype if split.y.is_floating_point() else None)
+        self.y = split.y if self.streams else self._answers(split.y)
         self.weight = None if split.weight is None else split.weight.to(device, dtype)
 
     def __len__(self) -> int:
@@ -93,6 +93,14 @@ class Feed:
     def _numbers(self, x: Tensor) -> Tensor:
         """Real numbers in the network's precision; whole ones are names, and stay."""
         return x.to(self.dtype) if x.is_floating_point() else x
+
+    def answers(self, count: int, step: int = 1) -> Tensor:
+        """Those of the first rows, or of one in `step` of them."""
+        return self._answers(self.y[:count:step])
+
+    def _answers(self, y: Tensor) -> Tensor:
+        """On the device, in the network's precision where they are real."""
+        return y.to(self.device, self.dtype if y.is_floating_point() else None, non_blocking=True)
 
     def first(self, count: int) -> Batch:
         """The first rows of the split as the network reads them."""
@@ -141,7 +149,7 @@ class Feed:
             keys = None
             if self.inputs.draws:  # the same for every run, so that what they score can be compared
                 keys = noise.example_keys(0, 0, torch.arange(start, stop, device=self.device))
-            x, y = self.inputs.drawn(self.read(self.raw[start:stop]), self.y[start:stop], keys)
+            x, y = self.inputs.drawn(self.read(self.raw[start:stop]), self._answers(self.y[start:stop]), keys)
             yield Batch(x, y, part)
 
     def calls(self, epoch: int, start: int, together: int) -> Iterator[Sequence[Batch]]:
@@ -159,17 +167,17 @@ class Feed:
         ]
         ends = [len(self) if stop == self.steps else stop * self.batch for _, stop, _ in spans]
         parts = [order[at * self.batch : end] for (at, _, _), end in zip(spans, ends, strict=True)]
-        for (at, stop, size), (index, raw) in zip(spans, self._gathered(order, parts), strict=True):
-            rows = self._window(epoch, index, raw)
+        for (at, stop, size), (index, raw, y) in zip(spans, self._gathered(order, parts), strict=True):
+            rows = self._window(epoch, index, raw, y)
             if size > 1:
                 yield from rows.groups(size, self.batch)
             else:
                 yield from ([batch] for batch in rows.split(self._rows(at, stop)))
 
-    def _gathered(self, order: Tensor, parts: list[Tensor]) -> Iterator[tuple[Tensor, Tensor]]:
-        """The rows' numbers and the rows themselves, of one part of the order after another."""
+    def _gathered(self, order: Tensor, parts: list[Tensor]) -> Iterator[tuple[Tensor, ...]]:
+        """The rows' numbers, the rows themselves and their answers, of one part of the order after another."""
         if self.streams:
-            yield from prefetched(self.raw, parts, self.device)
+            yield from prefetched((self.raw, self.y), parts, self.device)
             return
         if self.device.type == "cuda":  # out of pinned memory, or the copy would wait for all steps before it
             order = order.pin_memory()
@@ -178,7 +186,7 @@ class Feed:
         for part in parts:
             index = whole[first : first + len(part)]
             first += len(part)
-            yield index, self.raw.index_select(0, index)  # several times faster than raw[index]
+            yield index, self.raw.index_select(0, index), self.y.index_select(0, index)  # far faster than raw[index]
 
     def rows_of_batches(self) -> list[int]:
         """How many rows the batches of an epoch have."""
@@ -203,9 +211,8 @@ class Feed:
             sizes[-1] = len(self) - (stop - 1) * self.batch
         return sizes
 
-    def _window(self, epoch: int, index: Tensor, raw: Tensor) -> Batch:
-        take = lambda column: column.index_select(0, index)  # noqa: E731
-        weight = None if self.weight is None else take(self.weight)
+    def _window(self, epoch: int, index: Tensor, raw: Tensor, y: Tensor) -> Batch:
+        weight = None if self.weight is None else self.weight.index_select(0, index)
         keys = noise.example_keys(self.seed, epoch, index) if self.keyed or self.inputs.draws else None
-        x, y = self.inputs.drawn(self.read(raw), take(self.y), keys)
+        x, y = self.inputs.drawn(self.read(raw), self._answers(y), keys)
         return Batch(x, y, weight, index, keys if self.keyed else None)

@@ -23,9 +23,9 @@ from typing import Any, cast
 import torch
 from torch import Tensor
 
-from leadline.engine.kernels import kernels
 from leadline.layers import noise
 from leadline.layers.chain import Link
+from leadline.layers.kernels import kernels
 from leadline.likelihoods.bernoulli import Bernoulli
 from leadline.likelihoods.categorical import Categorical
 from leadline.likelihoods.likelihood import Likelihood

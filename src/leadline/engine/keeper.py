@@ -104,7 +104,7 @@ def restore(loop: Loop, record: Record, at_most: int | None = None) -> dict[str,
     loop.rule.load_state(state["rule"])
     if loop.average is not None:
         loop.average.load_state(state["average"])
-    device = loop.train.y.device
+    device = loop.train.device
     loop.state = State(
         **{name: plain[name] for name in PLAIN if name in plain},
         losses=[state["losses"].to(device)] if len(state["losses"]) else [],

@@ -298,8 +298,8 @@ class Loop:
         """
         seed = noise.mix_int(self.settings.seed, self.state.step, 1)
         torch.default_generator.manual_seed(seed)
-        if self.train.y.is_cuda:
-            torch.cuda.default_generators[self.train.y.device.index or 0].manual_seed(seed)
+        if self.train.device.type == "cuda":
+            torch.cuda.default_generators[self.train.device.index or 0].manual_seed(seed)
 
     def _say(self, event: Event) -> None:
         for listener in self.listeners:
@@ -311,7 +311,7 @@ def settled(model: nn.Module, likelihood: Likelihood, train: Feed, val: Feed | N
     if val is None or not likelihood.spread:
         return False
     rows, known = (
-        (outputs_of(model, (b.x for b in feed.in_order(_ROWS))), feed.y[:_ROWS], _weights(feed)[:_ROWS])
+        (outputs_of(model, (b.x for b in feed.in_order(_ROWS))), feed.answers(_ROWS), _weights(feed)[:_ROWS])
         for feed in (val, train)
     )
     settle_spread(likelihood, rows, known)
@@ -320,4 +320,4 @@ def settled(model: nn.Module, likelihood: Likelihood, train: Feed, val: Feed | N
 
 def _weights(feed: Feed) -> Tensor:
     """One a row; 1 where the rows have none."""
-    return torch.ones(len(feed.y), device=feed.y.device) if feed.weight is None else feed.weight
+    return torch.ones(len(feed), device=feed.device) if feed.weight is None else feed.weight

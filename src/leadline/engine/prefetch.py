@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import queue
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import torch
 from torch import Tensor
@@ -20,25 +20,25 @@ _SHARE = 0.5
 _AHEAD = 3  # windows that are gathered ahead
 
 
-def fits(rows: Tensor, device: torch.device) -> bool:
-    """Whether rows may lie on the device as a whole; on a CPU they lie where they are."""
+def fits(columns: Sequence[Tensor], device: torch.device) -> bool:
+    """Whether columns may lie on the device as a whole; on a CPU they lie where they are."""
     if device.type != "cuda":
         return True
     free, _ = torch.cuda.mem_get_info(device)
-    return rows.numel() * rows.element_size() <= _SHARE * free
+    return sum(column.numel() * column.element_size() for column in columns) <= _SHARE * free
 
 
-def prefetched(rows: Tensor, parts: list[Tensor], device: torch.device) -> Iterator[tuple[Tensor, Tensor]]:
-    """Numbers and rows of each part, on the device, in order.
+def prefetched(columns: Sequence[Tensor], parts: list[Tensor], device: torch.device) -> Iterator[tuple[Tensor, ...]]:
+    """The numbers of the rows of each part, and these rows of every column, on the device, in order.
 
     >>> rows, parts = torch.arange(5) * 10, [torch.tensor([4, 0]), torch.tensor([2])]
-    >>> [picked.tolist() for _, picked in prefetched(rows, parts, torch.device("cpu"))]
+    >>> [picked.tolist() for _, picked in prefetched([rows], parts, torch.device("cpu"))]
     [[40, 0], [20]]
     """
-    ready: queue.Queue[tuple[Tensor, Tensor] | BaseException] = queue.Queue(_AHEAD)
+    ready: queue.Queue[tuple[Tensor, ...] | BaseException] = queue.Queue(_AHEAD)
     stopped = threading.Event()
 
-    def put(found: tuple[Tensor, Tensor] | BaseException) -> bool:
+    def put(found: tuple[Tensor, ...] | BaseException) -> bool:
         while not stopped.is_set():
             try:
                 ready.put(found, timeout=0.1)
@@ -51,9 +51,10 @@ def prefetched(rows: Tensor, parts: list[Tensor], device: torch.device) -> Itera
         pinned = device.type == "cuda"
         try:
             for part in parts:
-                room = torch.empty((len(part), *rows.shape[1:]), dtype=rows.dtype, pin_memory=pinned)
-                torch.index_select(rows, 0, part, out=room)
-                if not put((part.pin_memory() if pinned else part, room)):
+                rooms = [torch.empty((len(part), *c.shape[1:]), dtype=c.dtype, pin_memory=pinned) for c in columns]
+                for column, room in zip(columns, rooms, strict=True):
+                    torch.index_select(column, 0, part, out=room)
+                if not put((part.pin_memory() if pinned else part, *rooms)):
                     return
         except BaseException as error:  # whatever it was, the reader must hear of it
             put(error)
@@ -65,7 +66,7 @@ def prefetched(rows: Tensor, parts: list[Tensor], device: torch.device) -> Itera
             found = ready.get()
             if isinstance(found, BaseException):
                 raise found
-            yield tuple(column.to(device, non_blocking=True) for column in found)  # type: ignore[misc]
+            yield tuple(column.to(device, non_blocking=True) for column in found)
     finally:
         stopped.set()
         thread.join()

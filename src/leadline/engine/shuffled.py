@@ -12,7 +12,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from leadline.engine.kernels import kernels
+from leadline.layers.kernels import kernels
 
 WORDS = 624  # of a state
 

@@ -15,6 +15,7 @@ from torch import nn
 
 from leadline.config import Configured
 from leadline.data.data import Data
+from leadline.data.tokens import Tokens
 from leadline.engine.checkpoint import of, restore
 from leadline.engine.keeper import read_newest
 from leadline.engine.record import Record
@@ -62,6 +63,7 @@ class Beginning:
             with torch.random.fork_rng(devices=[]):  # shorter rows: the positions behind them are kept
                 torch.manual_seed(seed)
                 model = kind(**{**cast(Configured, model).config, "length": longest})
+        self._check_words(data, model)
         filled = self.fill(model)
         if not filled.loaded:
             raise UserError(
@@ -72,6 +74,16 @@ class Beginning:
         model.begun_from = str(self.path)  # type: ignore[assignment]
         return model, filled
 
+    def _check_words(self, data: Data, model: nn.Module) -> None:
+        """Refuses a tokenizer of more words than the weights know."""
+        known, asked = self.config.get("num_tokens"), getattr(model, "num_tokens", None)
+        if isinstance(data.inputs, Tokens) and known is not None and asked is not None and asked > known:
+            raise UserError(
+                "a tokenizer must have no more tokens than the weights know",
+                got=f"one of {asked}, where {self.path} knows {known}",
+                do="Use the tokenizer.json that the weights were trained with",
+            )
+
 
 def beginning(folder: str | Path) -> Beginning:
     """What a folder has to begin from: one with config.json is Hugging Face's, one with run.json a run of ours."""
@@ -81,11 +93,21 @@ def beginning(folder: str | Path) -> Beginning:
     if not (path / hugging_face.CONFIG).is_file():
         raise RunError(
             "a folder to begin from must hold config.json and model.safetensors, or a run",
-            got=f"{path}, which holds neither" if path.is_dir() else f"{path}, which is no folder",
+            got=f"{path}, which {_lacking(path)}" if path.is_dir() else f"{path}, which is no folder",
             do="Name a folder that save_pretrained has written, or one in runs/",
         )
     opened = hugging_face.Folder.open(path)
-    return Beginning(path, opened.family.MODEL.__name__, opened.arguments(), opened.fill)
+
+    def fill_whole(made: nn.Module) -> Filled:
+        with torch.random.fork_rng(devices=[]):
+            hugging_face.load(path, new_head=True)  # which refuses a trunk that is not whole
+        return opened.fill(made)
+
+    return Beginning(path, opened.family.MODEL.__name__, opened.arguments(), fill_whole)
+
+
+def _lacking(path: Path) -> str:
+    return f"has no {hugging_face.CONFIG}" if any(path.glob("*.safetensors")) else "holds neither"
 
 
 def _of_run(path: Path) -> Beginning:

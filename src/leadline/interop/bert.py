@@ -13,7 +13,8 @@ import re
 from typing import Any
 
 from leadline.errors import UserError
-from leadline.interop.place import Names
+from leadline.interop.fixed import labels, num_labels
+from leadline.interop.place import Names, affine, query_key_value
 from leadline.models.bert import BERT
 
 MODEL = BERT
@@ -53,11 +54,11 @@ def config_of(theirs: dict[str, Any]) -> dict[str, Any]:
     architecture = (theirs.get("architectures") or ["BertModel"])[0]
     head = _HEADS.get(architecture, "tokens")
     _refuse_others(theirs)
-    labels = 2 if architecture == "BertForNextSentencePrediction" else _num_labels(theirs)
+    num = 2 if architecture == "BertForNextSentencePrediction" else num_labels(theirs)
     return {
         "num_tokens": theirs["vocab_size"],
         "length": theirs["max_position_embeddings"],
-        "dim_output": {"tokens": theirs["vocab_size"], "span": 2}.get(head, labels),
+        "dim_output": {"tokens": theirs["vocab_size"], "span": 2}.get(head, num),
         "head": head,
         "dim": theirs["hidden_size"],
         "num_layers": theirs["num_hidden_layers"],
@@ -97,7 +98,7 @@ def hf_config_of(model: BERT) -> dict[str, Any]:
         "layer_norm_eps": model.eps,
         "pad_token_id": model.pad,
         **({} if model.sep is None else {"sep_token_id": model.sep}),
-        **_labels(model),
+        **(labels(model.dim_output) if model.head in ("classes", "tags") else {}),
     }
 
 
@@ -111,25 +112,23 @@ def names(model: BERT) -> Names:
         "tokens.weight": "bert.embeddings.word_embeddings.weight",
         "positions.weight": "bert.embeddings.position_embeddings.weight",
         "segments.weight": "bert.embeddings.token_type_embeddings.weight",
-        **_both("norm", "bert.embeddings.LayerNorm"),
+        **affine("norm", "bert.embeddings.LayerNorm"),
     }
     for k in range(model.num_layers):
         ours, theirs = f"layers.{k}", f"bert.encoder.layer.{k}"
-        for part in ("weight", "bias"):
-            three = tuple(f"{theirs}.attention.self.{role}.{part}" for role in ("query", "key", "value"))
-            found[f"{ours}.attention.branch.query_key_value.{part}"] = three
-        found |= _both(f"{ours}.attention.branch.out", f"{theirs}.attention.output.dense")
-        found |= _both(f"{ours}.attention.norm", f"{theirs}.attention.output.LayerNorm")
-        found |= _both(f"{ours}.feed_forward.branch.widen", f"{theirs}.intermediate.dense")
-        found |= _both(f"{ours}.feed_forward.branch.narrow", f"{theirs}.output.dense")
-        found |= _both(f"{ours}.feed_forward.norm", f"{theirs}.output.LayerNorm")
+        found |= query_key_value(f"{ours}.attention.branch", f"{theirs}.attention.self")
+        found |= affine(f"{ours}.attention.branch.out", f"{theirs}.attention.output.dense")
+        found |= affine(f"{ours}.attention.norm", f"{theirs}.attention.output.LayerNorm")
+        found |= affine(f"{ours}.feed_forward.branch.widen", f"{theirs}.intermediate.dense")
+        found |= affine(f"{ours}.feed_forward.branch.narrow", f"{theirs}.output.dense")
+        found |= affine(f"{ours}.feed_forward.norm", f"{theirs}.output.LayerNorm")
     if model.head == "tokens":
-        found |= _both("transform", "cls.predictions.transform.dense")
-        found |= _both("transform_norm", "cls.predictions.transform.LayerNorm")
+        found |= affine("transform", "cls.predictions.transform.dense")
+        found |= affine("transform_norm", "cls.predictions.transform.LayerNorm")
         return {**found, "bias": "cls.predictions.bias"}
     if model.head == "classes":
-        found |= _both("pooler", "bert.pooler.dense")
-    return {**found, **_both("answer", "qa_outputs" if model.head == "span" else "classifier")}
+        found |= affine("pooler", "bert.pooler.dense")
+    return {**found, **affine("answer", "qa_outputs" if model.head == "span" else "classifier")}
 
 
 def renamed(name: str, config: dict[str, Any]) -> str:
@@ -138,21 +137,6 @@ def renamed(name: str, config: dict[str, Any]) -> str:
     if config.get("architectures") == ["BertForNextSentencePrediction"]:
         name = name.replace("cls.seq_relationship.", "classifier.")
     return name
-
-
-def _both(ours: str, theirs: str) -> Names:
-    return {f"{ours}.{part}": f"{theirs}.{part}" for part in ("weight", "bias")}
-
-
-def _num_labels(theirs: dict[str, Any]) -> int:
-    return len(theirs["id2label"]) if theirs.get("id2label") else theirs.get("num_labels", 2)
-
-
-def _labels(model: BERT) -> dict[str, Any]:
-    if model.head not in ("classes", "tags"):
-        return {}
-    names = {str(k): f"LABEL_{k}" for k in range(model.dim_output)}
-    return {"id2label": names, "label2id": {name: int(k) for k, name in names.items()}}
 
 
 def _refuse_others(theirs: dict[str, Any]) -> None:

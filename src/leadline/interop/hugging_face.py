@@ -41,6 +41,8 @@ from leadline.engine.files import replace_bytes, replace_json, sync_folder
 from leadline.errors import CheckpointError, ShapeError, UnknownName, UserError
 from leadline.interop.filling import Filled, fill, listed
 from leadline.interop.place import Place, place_of
+from leadline.layers.low_rank_update import LowRankUpdate
+from leadline.models.lora import merged
 
 if TYPE_CHECKING:
     from leadline.text import Tokenizer
@@ -74,8 +76,13 @@ def load(folder: str | Path, *, new_head: bool = False, **options: Any) -> nn.Mo
 
 
 def save(model: nn.Module, folder: str | Path, tokenizer: Tokenizer | None = None) -> Path:
-    """Write a model as transformers would (2), and its tokenizer where one is given, in place of what was there."""
+    """Write a model as transformers would (2), and its tokenizer where one is given, in place of what was there.
+
+    Updates of low rank (`leadline.models.lora`) are folded in on the way; the model itself keeps them.
+    """
     family, folder = _family_of(model), Path(folder)
+    if any(isinstance(module, LowRankUpdate) for module in model.modules()):
+        model = merged(model)
     config, own = family.hf_config_of(model), model.state_dict()
     tensors: dict[str, Tensor] = {}
     for name, place in places_of(family, model).items():
@@ -189,9 +196,16 @@ class Folder:
     def fill(self, model: nn.Module) -> Filled:
         """Put the tensors into a model, where names and shapes agree."""
         places = places_of(self.family, model)
-        filled = fill(model, self._tensors(places))
+        filled = fill(model, self._fitting(model, self._tensors(places)))
         read = {theirs for name, place in places.items() if name in filled.loaded for theirs in place.names}
         return Filled(filled.loaded, filled.new, tuple(sorted(set(self.files) - read)), filled.unlike)
+
+    def _fitting(self, model: nn.Module, tensors: Iterator[tuple[str, Tensor]]) -> Iterator[tuple[str, Tensor]]:
+        """The same, without rows that a vocabulary was rounded up by: no token of the tokenizer asks for them."""
+        there, here, own = self.config.get("vocab_size"), getattr(model, "num_tokens", None), model.state_dict()
+        for name, tensor in tensors:
+            rounded = there is not None and here is not None and there > here and tensor.shape[:1] == (there,)
+            yield name, tensor[:here] if rounded and own[name].shape[:1] == (here,) else tensor
 
     def check(self, filled: Filled, model: nn.Module, new_head: bool) -> None:
         """Raise unless every tensor found its place; with `new_head`, unless those of the trunk did."""

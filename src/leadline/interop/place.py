@@ -60,6 +60,28 @@ def reshaped(name: str, ours: tuple[int, ...], theirs: tuple[int, ...]) -> Place
     return Place((name,), lambda found: found.reshape(ours), lambda own: (own.reshape(theirs),))
 
 
+def affine(ours: str, theirs: str) -> Names:
+    """The weight and the bias of a map, or of a normalisation.
+
+    >>> affine("head", "classifier")
+    {'head.weight': 'classifier.weight', 'head.bias': 'classifier.bias'}
+    """
+    return {f"{ours}.{part}": f"{theirs}.{part}" for part in ("weight", "bias")}
+
+
+def query_key_value(ours: str, theirs: str) -> Names:
+    """The three maps of attention, one of ours.
+
+    >>> query_key_value("attention", "layer.0.self")["attention.query_key_value.bias"]
+    ('layer.0.self.query.bias', 'layer.0.self.key.bias', 'layer.0.self.value.bias')
+    """
+    parts = ("query", "key", "value")
+    return {
+        f"{ours}.query_key_value.{kind}": tuple(f"{theirs}.{part}.{kind}" for part in parts)
+        for kind in ("weight", "bias")
+    }
+
+
 def place_of(given: str | tuple[str, ...] | Place) -> Place:
     """What a family gave, as a place: a name is one to one, a tuple is stacked.
 

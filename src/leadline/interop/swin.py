@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from leadline.interop.fixed import both, check_fixed, labels, num_labels, square
-from leadline.interop.place import Names
+from leadline.interop.place import Names, affine, query_key_value
 from leadline.layers.patches import Merging
 from leadline.models.swin import Swin
 
@@ -69,32 +69,25 @@ def names(model: Swin) -> Names:
     >>> names(Swin.tiny())["body.0.2.map.weight"]
     'swin.encoder.layers.0.downsample.reduction.weight'
     """
-    maps = {
-        "enter.map": "swin.embeddings.patch_embeddings.projection",
-        "enter_norm": "swin.embeddings.norm",
-        "norm": "swin.layernorm",
-        "head": "classifier",
+    found: Names = {
+        **affine("enter.map", "swin.embeddings.patch_embeddings.projection"),
+        **affine("enter_norm", "swin.embeddings.norm"),
+        **affine("norm", "swin.layernorm"),
+        **affine("head", "classifier"),
     }
-    found: Names = {}
     for s, stage in enumerate(model.body):
         for k, part in enumerate(stage.children()):
             ours, theirs = f"body.{s}.{k}", f"swin.encoder.layers.{s}.blocks.{k}"
             if isinstance(part, Merging):
                 down = f"swin.encoder.layers.{s}.downsample"
-                maps[f"{ours}.norm"] = f"{down}.norm"
+                found |= affine(f"{ours}.norm", f"{down}.norm")
                 found[f"{ours}.map.weight"] = f"{down}.reduction.weight"
                 continue
             found[f"{ours}.attention.branch.offsets"] = f"{theirs}.attention.self.relative_position_bias_table"
-            maps |= {
-                f"{ours}.attention.norm": f"{theirs}.layernorm_before",
-                f"{ours}.attention.branch.attention.out": f"{theirs}.attention.output.dense",
-                f"{ours}.feed_forward.norm": f"{theirs}.layernorm_after",
-                f"{ours}.feed_forward.branch.widen": f"{theirs}.intermediate.dense",
-                f"{ours}.feed_forward.branch.narrow": f"{theirs}.output.dense",
-            }
-            for kind in ("weight", "bias"):
-                parts = tuple(f"{theirs}.attention.self.{part}.{kind}" for part in ("query", "key", "value"))
-                found[f"{ours}.attention.branch.attention.query_key_value.{kind}"] = parts
-    return found | {
-        f"{ours}.{kind}": f"{theirs}.{kind}" for ours, theirs in maps.items() for kind in ("weight", "bias")
-    }
+            found |= query_key_value(f"{ours}.attention.branch.attention", f"{theirs}.attention.self")
+            found |= affine(f"{ours}.attention.branch.attention.out", f"{theirs}.attention.output.dense")
+            found |= affine(f"{ours}.attention.norm", f"{theirs}.layernorm_before")
+            found |= affine(f"{ours}.feed_forward.branch.widen", f"{theirs}.intermediate.dense")
+            found |= affine(f"{ours}.feed_forward.branch.narrow", f"{theirs}.output.dense")
+            found |= affine(f"{ours}.feed_forward.norm", f"{theirs}.layernorm_after")
+    return found

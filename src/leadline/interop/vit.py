@@ -6,7 +6,7 @@ from typing import Any
 
 from leadline.errors import CheckpointError, UserError
 from leadline.interop.fixed import both, check_fixed, labels, num_labels, square
-from leadline.interop.place import Names, reshaped
+from leadline.interop.place import Names, affine, query_key_value, reshaped
 from leadline.models.vit import ViT
 
 MODEL = ViT
@@ -90,24 +90,16 @@ def names(model: ViT) -> Names:
     found: Names = {
         "class_token": "vit.embeddings.cls_token",
         "position": reshaped("vit.embeddings.position_embeddings", shape, (1, *shape)),
-    }
-    maps = {
-        "enter.map": "vit.embeddings.patch_embeddings.projection",
-        "norm": "vit.layernorm",
-        "head": "classifier",
+        **affine("enter.map", "vit.embeddings.patch_embeddings.projection"),
+        **affine("norm", "vit.layernorm"),
+        **affine("head", "classifier"),
     }
     for layer in range(model.num_layers):
         ours, theirs = f"blocks.{layer}", f"vit.encoder.layer.{layer}"
-        maps |= {
-            f"{ours}.attention.norm": f"{theirs}.layernorm_before",
-            f"{ours}.attention.branch.out": f"{theirs}.attention.output.dense",
-            f"{ours}.feed_forward.norm": f"{theirs}.layernorm_after",
-            f"{ours}.feed_forward.branch.widen": f"{theirs}.intermediate.dense",
-            f"{ours}.feed_forward.branch.narrow": f"{theirs}.output.dense",
-        }
-        for kind in ("weight", "bias"):
-            parts = tuple(f"{theirs}.attention.attention.{part}.{kind}" for part in ("query", "key", "value"))
-            found[f"{ours}.attention.branch.query_key_value.{kind}"] = parts
-    return found | {
-        f"{ours}.{kind}": f"{theirs}.{kind}" for ours, theirs in maps.items() for kind in ("weight", "bias")
-    }
+        found |= query_key_value(f"{ours}.attention.branch", f"{theirs}.attention.attention")
+        found |= affine(f"{ours}.attention.branch.out", f"{theirs}.attention.output.dense")
+        found |= affine(f"{ours}.attention.norm", f"{theirs}.layernorm_before")
+        found |= affine(f"{ours}.feed_forward.branch.widen", f"{theirs}.intermediate.dense")
+        found |= affine(f"{ours}.feed_forward.branch.narrow", f"{theirs}.output.dense")
+        found |= affine(f"{ours}.feed_forward.norm", f"{theirs}.layernorm_after")
+    return found

@@ -26,7 +26,7 @@ from torch import Tensor
 from leadline.layers import noise
 from leadline.layers.flex import flex_attend, worth_it
 from leadline.layers.masked_softmax import masked_softmax
-from leadline.layers.masks import Causal, Mask
+from leadline.layers.masks import Causal, Graph, Mask
 
 
 def attend(
@@ -59,6 +59,8 @@ def attend(
         return F.scaled_dot_product_attention(q, k, v, is_causal=mask is not None, scale=scale, enable_gqa=grouped)
     if mask is not None and bias is None and worth_it(q, k, v):
         return flex_attend(q, k, v, mask, scale)
+    if bias is None and isinstance(mask, Graph) and mask.adjacency.shape[-2:] == (q.shape[2], k.shape[2]):
+        return F.scaled_dot_product_attention(q, k, v, attn_mask=mask.added(q.dtype), scale=scale, enable_gqa=grouped)
     allowed = None if mask is None else mask.dense(len(q), q.shape[2], k.shape[2], q.device)
     if bias is None:
         written: Tensor | None = allowed
@@ -66,8 +68,7 @@ def attend(
         written = bias.to(q.dtype)
     else:
         written = torch.where(allowed, bias.to(q.dtype), -math.inf)
-    out = F.scaled_dot_product_attention(q, k, v, attn_mask=written, scale=scale, enable_gqa=grouped)
-    return out
+    return F.scaled_dot_product_attention(q, k, v, attn_mask=written, scale=scale, enable_gqa=grouped)
 
 
 def weights(

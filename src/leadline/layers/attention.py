@@ -138,6 +138,10 @@ class CrossAttention(nn.Module):
         k, v = self.key_value(source).chunk(2, -1)
         return in_heads(k, self.dim_head), in_heads(v, self.dim_head)
 
+    def room(self, source: Tensor) -> Room:
+        """Keys and values of a source that is read once."""
+        return Room(*self.keys_values(source), fixed=True)
+
 
 def in_heads(x: Tensor, dim_head: int) -> Tensor:
     """(B, T, H K) -> (B, H, T, K)."""

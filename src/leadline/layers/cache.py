@@ -30,6 +30,11 @@ class Room:
 
     def write(self, k: Tensor, v: Tensor, at: Tensor) -> None:
         """Put keys and values of T positions (B, G, T, K) at their places."""
+        if torch.compiler.is_compiling():  # which writes these in place, and copies the room for a scatter
+            rows, groups = (torch.arange(size, device=k.device) for size in k.shape[:2])
+            where = rows[:, None, None], groups[:, None], at[:, None]
+            self.keys[where], self.values[where] = k.to(self.keys.dtype), v.to(self.values.dtype)
+            return
         index = at[:, None, :, None]
         self.keys.scatter_(2, index.expand_as(k), k.to(self.keys.dtype))
         self.values.scatter_(2, index.expand_as(v), v.to(self.values.dtype))

@@ -24,7 +24,8 @@ PAIRS = 1024 * 1024  #: queries times keys from which on it is used
 def worth_it(q: Tensor, k: Tensor, v: Tensor) -> bool:
     """Whether `attend` takes it: a GPU with a compiler, long rows, and widths and types that its kernel knows.
 
-    Never in a step that is being traced or recorded, which cannot wait for the blocks to be found.
+    Never in a step that is being traced or recorded, which cannot wait for the blocks to be found, nor where torch.func
+    transforms the step, which its compiler does not see through.
 
     >>> worth_it(*[torch.zeros(1, 1, 4, 16)] * 3)
     False
@@ -36,6 +37,7 @@ def worth_it(q: Tensor, k: Tensor, v: Tensor) -> bool:
         and q.dtype in (torch.float32, torch.bfloat16, torch.float16)
         and find_spec("triton") is not None
         and get_proxy_mode() is None
+        and torch._C._functorch.peek_interpreter_stack() is None
         and not torch.cuda.is_current_stream_capturing()
     )
 

@@ -12,6 +12,7 @@ Notation   b -> row of the batch,  i -> position of the query,  j -> position of
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
@@ -251,3 +252,11 @@ class Graph(Mask):
         if self.adjacency.shape[-2:] != (T, S):
             return super().dense(B, T, S, device)
         return self.adjacency[None, None] if self.adjacency.dim() == 2 else self.adjacency[:, None]  # it stands written
+
+    def added(self, dtype: torch.dtype) -> Tensor:
+        """0 where a query may look and -∞ elsewhere, (B, 1, T, S): written once, however many layers look by it."""
+        written: dict[torch.dtype, Tensor] = self.__dict__.setdefault("_written", {})
+        if dtype not in written:
+            zero = torch.zeros((), dtype=dtype, device=self.adjacency.device)
+            written[dtype] = zero.masked_fill(~self.dense(1, *self.adjacency.shape[-2:]), -math.inf)
+        return written[dtype]

@@ -15,11 +15,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import NamedTuple, cast
 
-import torch
 import torch.nn.functional as F
 from torch import Tensor
-
-_ROUND = 64  # words
 
 
 class Deferred(NamedTuple):
@@ -29,22 +26,19 @@ class Deferred(NamedTuple):
     weight: Tensor
     bias: Tensor | None
 
-    def padded(self, multiple: int | None = None) -> Tensor:
-        """Eq. 1 over a multiple of so many words, with -inf for those that are none: matrix products of a GPU are made
-        for round numbers. None takes 64 there, and 1 elsewhere.
-        """
-        count = len(self.weight)
-        missing = -count % (multiple or (_ROUND if self.weight.is_cuda else 1))
-        if not missing:
-            return F.linear(self.h, self.weight, self.bias)
-        bias = None if self.bias is None else F.pad(self.bias, (0, missing))
-        scores = F.linear(self.h, F.pad(self.weight, (0, 0, 0, missing)), bias)
-        words = torch.arange(count + missing, device=scores.device) < count
-        return torch.where(words, scores, -torch.inf)
-
     def scores(self) -> Tensor:
         """Eq. 1."""
-        return self.padded()[..., : len(self.weight)]
+        bias = None if self.bias is None else rounded(self.bias)
+        return F.linear(self.h, rounded(self.weight), bias)[..., : len(self.weight)]
+
+
+_ROUND = 64  # words
+
+
+def rounded(t: Tensor) -> Tensor:
+    """On a GPU, whose matrix products are made for round numbers, with zeros behind up to a multiple of 64 words."""
+    missing = -len(t) % _ROUND if t.is_cuda else 0
+    return F.pad(t, (*((0, 0) * (t.dim() - 1)), 0, missing)) if missing else t
 
 
 class _Deferring:

@@ -164,10 +164,11 @@ class _Probe:
 
     def __init__(self, rule: Gradient, feed: Feed, seed: int):
         step = max(1, -(-len(feed) // _ROWS))
-        index = torch.arange(0, len(feed), step, device=feed.y.device)
-        keys = example_keys(seed, _SEED, index) if feed.keyed else None
+        index = torch.arange(0, len(feed), step, device=feed.device)
+        keys = example_keys(seed, _SEED, index) if feed.keyed or feed.inputs.draws else None
         self.rule, self.weight = rule, None if feed.weight is None else feed.weight[index]
-        self.x, self.y, self.keys = feed.x[index], feed.y[index], keys
+        self.x, self.y = feed.inputs.drawn(feed.read(feed.raw[::step]), feed.answers(len(feed), step), keys)
+        self.keys = keys if feed.keyed else None
 
     @torch.no_grad()
     def loss(self) -> tuple[float, float]:

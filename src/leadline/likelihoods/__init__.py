@@ -75,7 +75,19 @@ LIKELIHOODS: dict[str, type[Likelihood]] = {
 }
 
 #: what `likelihood_for` fills in from the target; everything else of a constructor is the user's to choose
-FROM_TARGET = ("num_classes", "num_points", "num_tokens", "dim", "shift", "scale", "options", "names", "per", "sizes")
+FROM_TARGET = (
+    "num_classes",
+    "num_points",
+    "num_tokens",
+    "dim",
+    "shift",
+    "scale",
+    "options",
+    "names",
+    "per",
+    "sizes",
+    "most",
+)
 
 DEFAULTS = {
     "signs": "Signs",

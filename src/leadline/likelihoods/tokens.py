@@ -33,6 +33,7 @@ from leadline.layers.unembedding import Deferred
 from leadline.likelihoods.classes import ClassPrediction
 from leadline.likelihoods.codes import check_smoothing
 from leadline.likelihoods.likelihood import Likelihood, full
+from leadline.likelihoods.surprise import surprise_of
 from leadline.settings import real, whole
 
 NOTHING = -1  # asked at a place
@@ -46,6 +47,8 @@ class Tokens(Likelihood):
         label_smoothing: s, 0 <= s < 1.
         per: n̄ of eq. 3, above 0; None takes each row's own count.
         sizes: bytes of text that each token stands for; none where nobody knows.
+        most: places of a row where something is asked, at most: scores that are not computed yet are computed for
+            as many. None may be all.
 
     >>> y = torch.tensor([[3, 1, -1]])
     >>> float(Tokens(4).loss(torch.zeros(1, 3, 4), y))  # log 4
@@ -56,13 +59,18 @@ class Tokens(Likelihood):
     takes_deferred = True
 
     def __init__(
-        self, num_tokens: int, label_smoothing: float = 0.0, per: float | None = None, sizes: Sequence[int] = ()
+        self,
+        num_tokens: int,
+        label_smoothing: float = 0.0,
+        per: float | None = None,
+        sizes: Sequence[int] = (),
+        most: int | None = None,
     ):
         super().__init__()
         self.num_tokens = self.dim_output = whole("num_tokens", num_tokens, 2)
         self.label_smoothing = check_smoothing(label_smoothing)
         self.per = None if per is None else real("per", per, 0, above=True)
-        self.sizes = tuple(sizes)
+        self.sizes, self.most = tuple(sizes), None if most is None else whole("most", most)
         if len(self.sizes) not in (0, num_tokens):
             raise UserError(
                 "sizes must have a number for each token",
@@ -74,7 +82,7 @@ class Tokens(Likelihood):
     @classmethod
     def for_target(cls, target: Target, **options: Any) -> Tokens:
         per = target.scale[0] if target.scale[0] != 1 else None
-        return cls(target.dim, per=per, sizes=target.sizes, **options)
+        return cls(target.dim, per=per, sizes=target.sizes, most=target.most, **options)
 
     @property
     def loss_is_nll(self) -> bool:
@@ -87,6 +95,8 @@ class Tokens(Likelihood):
         return CategoricalDistribution(logits=full(output), validate_args=False)
 
     def loss(self, output: Tensor | Deferred, y: Tensor) -> Tensor:
+        if isinstance(output, Deferred) and self.most is not None and self.most < y.shape[1]:
+            output, y = _where_asked(output, y, self.most)
         asked, codes = _asked(y)
         total = torch.where(asked, self._each(output, codes), 0).sum(1)  # eq. 2
         return total / (asked.sum(1).clamp(min=1) if self.per is None else self.per)  # eq. 3
@@ -94,8 +104,10 @@ class Tokens(Likelihood):
     def _each(self, output: Tensor | Deferred, codes: Tensor) -> Tensor:
         """The loss of every place, (B, T)."""
         if isinstance(output, Deferred) and not self.label_smoothing and not self._large(codes):
-            scores = full(output.padded()).flatten(0, 1)
-            return F.cross_entropy(scores, codes.flatten(), reduction="none").view(codes.shape)
+            flat = output._replace(h=output.h.flatten(0, 1))
+            if codes.is_cuda:
+                return surprise_of(flat, codes.flatten()).view(codes.shape)
+            return F.cross_entropy(full(flat.scores()), codes.flatten(), reduction="none").view(codes.shape)
         lse, own, mean = self._parts(output, codes)
         return lse - own if not self.label_smoothing else lse - own + self.label_smoothing * (own - mean)
 
@@ -115,9 +127,9 @@ class Tokens(Likelihood):
     def _in_pieces(self, output: Deferred, codes: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         h, weight, bias = output
         places = max(1, _MOST_BYTES.get(h.device.type, _MOST_BYTES["cpu"]) // 8 // (4 * self.num_tokens))
-        lse, own = (
-            part.view(codes.shape) for part in Pieces.apply(h.flatten(0, -2), weight, bias, codes.flatten(), places)
-        )
+        dtype = torch.get_autocast_dtype(h.device.type) if torch.is_autocast_enabled(h.device.type) else h.dtype
+        found = Pieces.apply(h.flatten(0, -2), weight, bias, codes.flatten(), places, dtype)
+        lse, own = (part.view(codes.shape) for part in found)
         if not self.label_smoothing:
             return lse, own, own
         mean = full(h) @ full(weight).mean(0)
@@ -184,42 +196,49 @@ class Pieces(torch.autograd.Function):
     ∂ lse_n / ∂ score_{nv} = softmax_v(score_n)        computed again in the backward pass
     """
 
+    generate_vmap_rule = True
+
     @staticmethod
     def forward(
-        ctx: Any, h: Tensor, weight: Tensor, bias: Tensor | None, y: Tensor, places: int
+        h: Tensor, weight: Tensor, bias: Tensor | None, y: Tensor, places: int, dtype: torch.dtype
     ) -> tuple[Tensor, Tensor]:
-        kind = h.device.type
-        dtype = torch.get_autocast_dtype(kind) if torch.is_autocast_enabled(kind) else h.dtype
-        ctx.places, ctx.dtype, ctx.kind = places, dtype, kind
         lse, own = [], []
-        with torch.autocast(kind, enabled=False):
+        with torch.autocast(h.device.type, enabled=False):
             w, b = weight.to(dtype), None if bias is None else bias.to(dtype)
             for part, codes in zip(h.split(places), y.split(places), strict=True):
                 scores = F.linear(part.to(dtype), w, b)
                 own.append(full(scores.gather(1, codes[:, None])).squeeze(1))
                 lse.append(full(scores).logsumexp(1))
-        found = torch.cat(lse), torch.cat(own)
-        ctx.save_for_backward(h, weight, bias, y, found[0])
-        return found
+        return torch.cat(lse), torch.cat(own)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
+        *tensors, ctx.places, ctx.dtype = inputs
+        ctx.save_for_backward(*tensors, output[0])
 
     @staticmethod
     def backward(ctx: Any, g_lse: Tensor, g_own: Tensor) -> tuple[Tensor | None, ...]:
         h, weight, bias, y, lse = ctx.saved_tensors
         dtype = ctx.dtype
-        gh, gw = torch.empty_like(h), torch.zeros_like(weight)
-        gb = None if bias is None else torch.zeros_like(bias)
-        with torch.autocast(ctx.kind, enabled=False):
+        gh, gw, gb = [], torch.zeros_like(weight), None if bias is None else torch.zeros_like(bias)
+        with torch.autocast(h.device.type, enabled=False):
             w, b = weight.to(dtype), None if bias is None else bias.to(dtype)
             for start in range(0, len(h), ctx.places):
                 at = slice(start, start + ctx.places)
                 part = h[at].to(dtype)
                 g = (full(F.linear(part, w, b)) - lse[at, None]).exp_() * g_lse[at, None]
                 g = g.scatter_add_(1, y[at, None], g_own[at, None].to(g.dtype)).to(dtype)
-                gh[at] = g @ w
-                gw += g.T @ part
-                if gb is not None:
-                    gb += g.sum(0)
-        return gh, gw, gb, None, None
+                gh.append((g @ w).to(h.dtype))
+                gw = gw + g.T @ part
+                gb = None if gb is None else gb + g.sum(0)
+        return torch.cat(gh), gw, gb, None, None, None
+
+
+def _where_asked(output: Deferred, y: Tensor, most: int) -> tuple[Deferred, Tensor]:
+    """The same for the places of each row where something is asked, and others up to `most`."""
+    places = (y != NOTHING).int().topk(most, 1).indices  # (B, most)
+    h = output.h.gather(1, places[:, :, None].expand(-1, -1, output.h.shape[2]))
+    return output._replace(h=h), y.gather(1, places)
 
 
 def _asked(y: Tensor) -> tuple[Tensor, Tensor]:

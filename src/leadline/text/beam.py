@@ -8,6 +8,7 @@ Groups search one after the other at each step (Vijayakumar et al., 2016); (3) d
 never changed by it. A text that stops counts as ended only if it is among the best K. The search of a prompt is over
 when no text that is followed can become better than the worst of K that ended: `early` says how that is guessed, False
 from the length of now, "never" from the length that is best for it; True ends as soon as K have ended.
+Behind a full context a search ends, or all its texts go on from their last halves, read anew (`slide`).
 
 Notation   K -> texts of a group;  s -> scores;  t -> number of the word
 Shapes     of a search (B, G, K): prompts, groups, texts of a group
@@ -41,6 +42,7 @@ def beam_search(
     groups: int = 1,
     diversity: float = 0.0,
     allowed: Tensor | None = None,
+    slide: bool = False,
 ) -> list[list[Generated]]:
     """The best texts behind each prompt, the best first.
 
@@ -53,6 +55,7 @@ def beam_search(
         groups: G, which divides beams.
         diversity: λ, at least 0.
         allowed: words that may come, (V,).
+        slide: go on behind the context; otherwise texts end there.
 
     >>> from leadline.engine.decoder import Recomputing
     >>> count_up = lambda rows: torch.nn.functional.one_hot((rows + 1) % 10, 10).float() * 9
@@ -70,17 +73,25 @@ def beam_search(
         below = beams // groups * groups
         got, do = f"beams={beams}, groups={groups}", f"Nearest: {below} or {below + groups} beams"
         raise UserError("beams must be a multiple of groups", got=got, do=do)
-    limits = [most if scorer.length is None else min(most, scorer.length - len(row)) for row in rows]
-    search = _Search(len(rows), groups, beams // groups, limits, stop, penalty, early, diversity)
+    room = [most if slide or scorer.length is None else scorer.length - len(row) for row in rows]
+    search = _Search(len(rows), groups, beams // groups, most, room, stop, penalty, early, diversity)
     scores = scorer.start(*padded([row for row in rows for _ in range(beams)]))
+    begin = [0] * len(rows)  # where the part of a prompt and its texts begins that the scorer has read
     permitted = Choice(allowed=allowed)
     while True:
         log_p = permitted.permitted(scores.float().log_softmax(-1)).clamp(min=_NEVER)
         search.advance(log_p.unflatten(0, (len(rows), groups, beams // groups)))
         if search.over:
             return [search.best(b, count) for b in range(len(rows))]
-        scorer.reorder(torch.tensor(search.came_from))
-        scores = scorer.next(torch.tensor([words[-1] for words in search.texts]))
+        full = [scorer.length is not None and len(row) + search.t - at >= scorer.length for row, at in zip(rows, begin)]
+        if slide and any(full):
+            half = max(1, (scorer.length or 0) // 2)
+            begin = [len(row) + search.t - half if f else at for row, at, f in zip(rows, begin, full)]
+            read = [[*rows[k // beams], *words][begin[k // beams] :] for k, words in enumerate(search.texts)]
+            scores = scorer.start(*padded(read))
+        else:
+            scorer.reorder(torch.tensor(search.came_from))
+            scores = scorer.next(torch.tensor([words[-1] for words in search.texts]))
 
 
 class _Search:
@@ -91,14 +102,16 @@ class _Search:
         num: int,
         groups: int,
         beams: int,
-        limits: list[int],
+        most: int,
+        room: list[int],
         stop: Stop,
         penalty: float,
         early: bool | str,
         diversity: float,
     ):
         self.stop, self.penalty, self.early, self.diversity = stop, penalty, early, diversity
-        self.num, self.groups, self.beams, self.limits, self.t = num, groups, beams, limits, 0
+        self.num, self.groups, self.beams, self.most, self.t = num, groups, beams, most, 0
+        self.limits = [min(most, places) for places in room]
         self.texts: list[list[int]] = [[] for _ in range(num * groups * beams)]
         self.scores = [0.0 if k % beams == 0 else _NEVER for k in range(len(self.texts))]  # all are the same at first
         self.came_from = list(range(len(self.texts)))
@@ -148,7 +161,7 @@ class _Search:
         last = self.t >= self.limits[group // self.groups]
         for rank, (score, parent, word) in enumerate(ways):
             tokens = [*old[parent], word]
-            why = self.stop.why(tokens) or ("most" if last else "")
+            why = self.stop.why(tokens) or ("" if not last else "most" if self.t == self.most else "context")
             if not why:
                 followed.append((score, parent, word))
             elif rank < self.beams and score > _NEVER / 2:

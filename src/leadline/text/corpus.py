@@ -44,9 +44,10 @@ def pieces(
         for part in parts:
             if _HALVES.search(part):
                 raise DataError(
-                    "a text must be a string of Unicode characters", got="half a surrogate pair",
-                    do="Decode it with errors='replace'",
-                )  # fmt: skip
+                    "a text must be a string of Unicode characters",
+                    got="half a surrogate pair, as bytes leave that are no UTF-8",
+                    do="Write it in UTF-8",
+                )
             count += len(part)
             yield part
             if progress is not None:

@@ -123,9 +123,10 @@ class Tokenizer:
                 codes = self._inner.encode_batch_fast([part for _, part in group], add_special_tokens=False)
             except (TypeError, UnicodeEncodeError):
                 raise DataError(
-                    "a text must be a string of Unicode characters", got="half a surrogate pair",
-                    do="Decode it with errors='replace'",
-                ) from None  # fmt: skip
+                    "a text must be a string of Unicode characters",
+                    got="half a surrogate pair, as bytes leave that are no UTF-8",
+                    do="Write it in UTF-8",
+                ) from None
             except Exception as error:  # the library raises no class of its own
                 raise DataError(
                     "a text must be of what the tokenizer knows", got=str(error), do="Use a tokenizer with <unk>"
@@ -242,7 +243,10 @@ text of a tokenizer.json.
             raise DataError(
                 "a tokenizer's file must be readable", got=f"{path}: {why}", do="Pass a tokenizer.json"
             ) from None
-        return cls.from_json(text)
+        try:
+            return cls.from_json(text)
+        except DataError as error:
+            raise DataError(error.must, got=f"{path}: {error.got}", do="Restore it, or name another file") from None
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Tokenizer) and self.to_json() == other.to_json()

@@ -1,0 +1,204 @@
+"""Files of texts as tables: rows and their columns, read, counted and refused.
+
+.jsonl       an object a line; what lies deeper is named with points
+.tsv         with a line of names, or two columns without: sentences and their translations
+tagged       lines "word … tag", a blank line behind each sentence
+the others   as any table is read (leadline.data.table)
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from leadline.data.account import Account, Refusal, counted
+from leadline.data.cells import Cells, Table, cells_of
+from leadline.data.table import ENDINGS, read_rows
+from leadline.data.text_files import find_texts
+from leadline.data.tokens import text_columns
+from leadline.errors import DataError
+
+JSON_LINES = (".jsonl", ".jsonl.gz", ".ndjson")
+TABLES = (*ENDINGS, *JSON_LINES)
+#: what the columns of pairs are called in a line of names
+_ROLES = ("source", "target", "src", "tgt", "input", "output", "text", "label", "from", "to", "original", "translation")
+_TONGUES = ("english", "french", "german", "spanish", "italian", "portuguese", "dutch", "russian", "chinese")
+_SHORT = ("japanese", "a", "b", "x", "y", "en", "fr", "de", "es", "it", "pt", "nl", "ru", "zh", "ja")
+_SIDES = frozenset((*_ROLES, *_TONGUES, *_SHORT, "answer", "question", "sentence"))
+_SHOWN = 5
+
+
+@dataclass(eq=False)
+class Rows:
+    """The rows of a table in use.
+
+    Args:
+        table: all that were read.
+        lost: rows that are left out, and why.
+        notes: what a reader should know.
+        plain: two columns without names, source and target.
+    """
+
+    table: Table
+    lost: dict[str, list[int]] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+    plain: bool = False
+
+    def __post_init__(self):
+        self.used = np.ones(len(self.table), dtype=bool)
+        self.notes = [*self.table.notes, *self.notes]
+
+    def refuse(self, mask: Any, reason: str) -> None:
+        """Leave out rows where `mask` holds."""
+        lost = np.flatnonzero(np.asarray(mask, dtype=bool) & self.used)
+        self.used[lost] = False
+        if len(lost):
+            self.lost.setdefault(reason, []).extend(self.table.numbers[lost].tolist())
+
+    def column(self, name: str) -> list[str]:
+        """The texts of a column in all rows."""
+        return text_columns(self.table, [name])[0]
+
+    def left(self) -> np.ndarray:
+        """The rows in use; too few are refused."""
+        rows = np.flatnonzero(self.used)
+        if len(rows) < 3:
+            why = "; ".join(f"{len(numbers)}: {reason}" for reason, numbers in self.lost.items())
+            raise DataError(
+                f"{self.table.source} must have at least 3 rows to train, validate and test on",
+                got=f"{len(rows)} of {len(self.table)} that can be used" + (f" ({why})" if why else ""),
+                do="Bring more rows",
+            )
+        return rows
+
+    def account(self, columns: Iterable[str], notes: Iterable[str]) -> Account:
+        refused = [
+            *self.table.refused,
+            *(Refusal(reason, len(lost), tuple(lost[:_SHOWN])) for reason, lost in self.lost.items()),
+        ]
+        read = len(self.table) + sum(refusal.count for refusal in self.table.refused)
+        return Account(
+            self.table.source, read, tuple(refused), tuple(columns), (*self.notes, *notes), f"{self.table.word}s"
+        )
+
+
+def read_text_table(path: Path, plain: bool = False) -> Rows:
+    """The table in a file.
+
+    Args:
+        path: one that ends as `TABLES` say.
+        plain: no column was asked for by name: a .tsv may be two columns without names.
+    """
+    name = path.name.lower()
+    if name.endswith(JSON_LINES):
+        return Rows(_json_lines(path))
+    if plain and name.endswith((".tsv", ".tsv.gz")):
+        found = _two_columns(path)
+        if found is not None:
+            return found
+    return Rows(read_rows(path))
+
+
+def sentences(path: Path) -> tuple[list[tuple[int, list[str], list[str]]], list[int]]:
+    """The first line, the words and the tags of each sentence; and lines without a tag."""
+    found: list[tuple[int, list[str], list[str]]] = []
+    wrong: list[int] = []
+    begun = True
+    for number, line in _lines(path):
+        cells = line.split()
+        if not cells or cells[0] == "-DOCSTART-" or (line.startswith("# ") and "=" in cells):
+            begun = True
+        elif len(cells) == 1:
+            wrong.append(number)
+        else:
+            if begun:
+                found.append((number, [], []))
+            found[-1][1].append(cells[0])
+            found[-1][2].append(cells[-1])
+            begun = False
+    return found, wrong
+
+
+def _json_lines(path: Path) -> Table:
+    """The table in a file of one JSON object a line; what lies deeper is named with points, a list is its first."""
+    found: list[dict[str, Any]] = []
+    numbers: list[int] = []
+    for number, line in _lines(path):
+        if not line.strip():
+            continue
+        try:
+            row = json.loads(line)
+            if not isinstance(row, Mapping):
+                raise ValueError("no object")
+        except ValueError as error:
+            raise DataError(
+                f"every line of {path.name} must be a JSON object", got=f"line {number}: {error}", do="Mend the line"
+            ) from None
+        found.append(dict(_flat(row)))
+        numbers.append(number)
+    if not found:
+        raise DataError(f"{path.name} must have rows", got="none", do="Check that it was written")
+    names = dict.fromkeys(name for row in found for name in row)
+    columns: dict[str, Cells] = {name: cells_of([row.get(name) for row in found], name) for name in names}
+    return Table(columns, np.array(numbers), "line", path.name)
+
+
+def _flat(row: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, Any]]:
+    for name, value in row.items():
+        if isinstance(value, list):
+            value = value[0] if value else None
+        if isinstance(value, Mapping):
+            yield from _flat(value, f"{before}{name}.")
+        elif not isinstance(value, list):
+            yield f"{before}{name}", value
+
+
+def _two_columns(path: Path) -> Rows | None:
+    """Sentences and their translations, parted by a tab, without quotes; None for a file with a line of names."""
+    pairs: list[tuple[int, list[str]]] = []
+    wrong: list[int] = []
+    more = 0
+    for number, line in _lines(path):
+        cells = line.split("\t")
+        if len(cells) >= 2:
+            pairs.append((number, cells[:2]))
+            more = max(more, len(cells) - 2)
+        elif line.strip():
+            wrong.append(number)
+    if not pairs:
+        return None
+    if all(_names_a_side(cell) for cell in pairs[0][1]):
+        return None
+    columns: dict[str, Cells] = {f"column_{k + 1}": cells_of([cells[k] for _, cells in pairs], "") for k in (0, 1)}
+    refused = (Refusal("the line has no tab", len(wrong), tuple(wrong[:_SHOWN])),) if wrong else ()
+    notes = ["two columns without names are source and target"]
+    notes += [f"{counted(more, 'further column')} left out"] if more else []
+    numbers = np.array([number for number, _ in pairs])
+    return Rows(Table(columns, numbers, "line", path.name, refused, nameless=True), notes=notes, plain=True)
+
+
+def _names_a_side(cell: str) -> bool:
+    """Whether a cell of the first line says what its column is, and is not a sentence itself: a role, a language, or a
+    name that is written like one, such as text_en.
+    """
+    word = cell.strip().lower()
+    return word in _SIDES or re.fullmatch(r"[a-z]+[_-][a-z]{2,}|[a-z]+_?\d", word) is not None
+
+
+def _lines(path: Path) -> Iterator[tuple[int, str]]:
+    """The lines of a file of text, numbered from 1."""
+    rest, number = "", 1
+    for _, piece, _ in find_texts(path).pieces():
+        lines = (rest + piece).split("\n")
+        for line in lines[:-1]:
+            yield number, line
+            number += 1
+        rest = lines[-1]
+    if rest:
+        yield number, rest

@@ -1,0 +1,273 @@
+"""What a newcomer with text does wrong, from the shell: one message each, and no word of what was not asked; and texts
+of one's own that a run is measured on.
+"""
+
+import json
+import shutil
+
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+
+import leadline as ll
+from leadline.cli import main
+from leadline.interop import hugging_face
+
+SMALL = ["--dim", "16", "--num-layers", "1", "--num-heads", "2", "--epochs", "1", "--threads", "1", "--no-report"]
+GOOD, BAD = ("bright", "warm", "sharp"), ("dull", "cold", "flat")
+
+
+def write_all(place):
+    """Texts, reviews, pairs, questions and tagged words below a folder."""
+    (place / "texts").mkdir()
+    for k in range(20):
+        words = f"the cat sat on mat {k}. a dog ran to door {k}. the cat ran to the dog. "
+        (place / "texts" / f"{k:02}.txt").write_text(words * 3)
+    reviews = [f"the film was {a} and {b},{s}" for s, w in (("up", GOOD), ("down", BAD)) for a in w for b in w]
+    (place / "reviews.csv").write_text("review,stars\n" + "\n".join(reviews * 3) + "\n")
+    (place / "pairs.tsv").write_text("".join(f"the cat has {k} mats.\tle chat a {k} tapis.\n" for k in range(40)))
+    asked = [f"where is {k}?,the cat {k} sat in {town}.,{town}" for k in range(20) for town in ("Rome", "Oslo")]
+    (place / "spans.csv").write_text("question,context,answer\n" + "\n".join(asked))
+    (place / "tags.txt").write_text("\n".join(f"the DET\n{w} NOUN\nran VERB\n" for w in ("cat", "dog", "bird") * 8))
+    sources = {
+        "next": ("texts", "--length", "16"),
+        "masked": ("texts", "--length", "16", "--task", "masked"),
+        "classes": ("reviews.csv", "--text", "review", "--target", "stars"),
+        "pairs": ("pairs.tsv", "--task", "pairs"),
+        "spans": ("spans.csv", "--text", "question,context", "--target", "answer", "--task", "spans"),
+        "tags": ("tags.txt", "--task", "tags"),
+    }
+    for task, (source, *options) in sources.items():
+        folder = ["--folder", str(place / "runs" / task)]
+        assert main(["train", str(place / source), *options, "--num-tokens", "290", *SMALL, *folder]) == 0
+
+
+@pytest.fixture(scope="module")
+def walk(tmp_path_factory):
+    place = tmp_path_factory.mktemp("walk")
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setenv("LEADLINE_CACHE", str(place / "cache"))
+        write_all(place)
+        yield place
+
+
+@pytest.fixture
+def told(walk, capsys, monkeypatch):
+    """The message of a command that is refused, in the folder of the walk."""
+    monkeypatch.chdir(walk)
+
+    def refused(*words):
+        capsys.readouterr()
+        assert main(list(map(str, words))) == 2
+        (line,) = [line for line in capsys.readouterr().err.splitlines() if line.startswith("error: ")]
+        return line
+
+    return refused
+
+
+def measured(capsys, *words):
+    capsys.readouterr()
+    assert main(["evaluate", *map(str, words), "--json"]) == 0
+    return json.loads(capsys.readouterr().out.splitlines()[-1])
+
+
+@pytest.mark.parametrize(
+    "task, own", [("classes", "reviews.csv"), ("pairs", "pairs.tsv"), ("spans", "spans.csv"), ("tags", "tags.txt")]
+)
+def test_a_run_on_text_is_measured_on_a_file_as_on_its_splits(walk, capsys, task, own):
+    run = ll.load(walk / "runs" / task)
+    found = measured(capsys, run.folder, "--data", walk / own)
+    splits = [run.evaluate(name) for name in ("train", "val", "test")]
+    rows = [split.count for split in splits]
+    assert found["rows"] == sum(rows) and found["data"] == str(walk / own)
+    if task in ("classes", "spans"):  # of the others a row weighs as its tokens do
+        nll = sum(split["nll"] * count for split, count in zip(splits, rows)) / sum(rows)
+        assert found["metrics"]["nll"] == pytest.approx(nll, rel=1e-5)
+
+
+@pytest.mark.parametrize("task", ["next", "masked"])
+def test_a_run_that_reads_is_measured_on_texts_packed_as_in_training(walk, tmp_path, capsys, task):
+    run = ll.load(walk / "runs" / task)
+    text = run.inputs.decode(run.data.test.x)
+    joined = "".join(text).replace("<end>", "")
+    assert run.data.test.x.shape[1] == 16 and "cat" in joined
+    held = [file for file in sorted((walk / "texts").iterdir()) if file.read_text() in joined]
+    assert len(held) == 1  # whole documents are held out, and one of twenty is the test split
+    found = measured(capsys, run.folder, "--data", held[0])
+    assert found["rows"] == len(run.data.test)
+    assert found["metrics"]["nll"] == pytest.approx(run.evaluate("test")["nll"], rel=1e-4)
+    (tmp_path / "short.txt").write_text("the cat")
+    assert measured(capsys, run.folder, "--data", tmp_path / "short.txt")["rows"] == 1
+
+
+def test_what_cannot_be_measured_says_what_it_wants(told, walk):
+    assert "must be measured on a table. Got the folder texts" in told("evaluate", "runs/classes", "--data", "texts")
+    assert "no nowhere.txt" in told("evaluate", "runs/next", "--data", "nowhere.txt")
+    (walk / "unknown.csv").write_text("review,stars\nfine,sideways\n")
+    assert "sideways" in told("evaluate", "runs/classes", "--data", "unknown.csv")
+    (walk / "tags2.txt").write_text("the DET\ncat BEAST\n\n" * 3)
+    assert "BEAST" in told("evaluate", "runs/tags", "--data", "tags2.txt")
+
+
+def test_a_long_text_is_scored_to_its_end(walk, tmp_path, capsys):
+    (tmp_path / "long.txt").write_text("the cat sat on a mat. " * 30 + "\n")
+    assert (
+        main(["predict", str(walk / "runs" / "next"), str(tmp_path / "long.txt"), "--output", str(tmp_path / "o.csv")])
+        == 0
+    )
+    tokens, nll, _ = (tmp_path / "o.csv").read_text().splitlines()[1].split(",")[1:]
+    own = ll.load(walk / "runs" / "next").inputs.tokenizer
+    assert int(tokens) == len(own.encode("the cat sat on a mat. " * 30)) > 16 and 0 < float(nll) < 10
+
+
+@pytest.mark.parametrize("task", ["classes", "pairs"])
+def test_what_is_cut_is_told(walk, tmp_path, capsys, task):
+    (tmp_path / "lines.txt").write_text("the cat\n" + "the cat sat on a mat. " * 30 + "\n")
+    assert main(["predict", str(walk / "runs" / task), str(tmp_path / "lines.txt")]) == 0
+    assert "note: 1 text cut" in capsys.readouterr().err
+
+
+def test_a_sentence_that_is_too_long_to_translate_is_refused(told):
+    assert "Translate its parts" in told("generate", "runs/pairs", "--prompt", "the cat has mats " * 50)
+
+
+def test_the_mask_takes_the_space_before_it_where_words_do(walk):
+    inputs = ll.load(walk / "runs" / "masked").inputs
+    mask, own = inputs.tokenizer.mask, inputs.tokenizer
+    assert inputs.encode(inputs.read(["the <mask> sat"]))[0].tolist() == [*own.encode("the"), mask, *own.encode(" sat")]
+    letters = ll.text.Tokenizer.train(["the cat sat"], kind="bytes")
+    plain = ll.data.Tokens("masked", 32, letters)
+    assert plain.encode(plain.read(["a <mask>"]))[0].tolist() == [*letters.encode("a "), letters.mask]
+
+
+def test_folders_that_hold_too_little_say_so_whatever_flags_come_with_them(told, walk):
+    for name in ("empty", "nothing", "mixed"):
+        (walk / name).mkdir(exist_ok=True)
+    (walk / "nothing" / "a.txt").write_text("")
+    (walk / "nothing" / "b.txt").write_text("")
+    assert "2 are empty: a.txt, b.txt" in told("train", "nothing")
+    assert "must hold pictures or text. Got no files" in told("train", "empty", "--dim", "16")
+    assert "Got no nowhere/" in told("train", "nowhere/", "--dim", "16")
+    assert "Beside it lie reviews.csv" in told("evaluate", "runs/next", "--data", "review.csv").replace("./", "")
+    shutil.copy(walk / "texts" / "01.txt", walk / "mixed" / "a.txt")
+    from PIL import Image
+
+    Image.new("RGB", (8, 8)).save(walk / "mixed" / "b.png")
+    assert "--task next" in told("train", "mixed")
+    assert (
+        main(["train", "mixed", "--task", "next", "--length", "8", *SMALL, "--folder", str(walk / "runs/mixed")]) == 0
+    )
+
+
+def test_tables_of_text_that_are_not_read_as_text(told, walk):
+    assert "--task pairs" in told("train", "pairs.tsv")
+    assert "for a flag of text. Got --num-tokens" in told("train", "pairs.tsv", "--num-tokens", "400")
+    assert "one column of text. Got 2" in told("train", "reviews.csv", "--text", "review,stars")
+    both = ("--text", "review", "--source", "review", "--target", "stars")
+    assert "for its texts or for pairs" in told("train", "reviews.csv", *both)
+    (walk / "head.csv").write_text("review,stars\n")
+    assert "Got 0 of 0" in told("train", "head.csv", "--text", "review", "--target", "stars")
+    (walk / "ragged.csv").write_text("review,stars\na,b\na,b,c,d\n")
+    said = told("train", "ragged.csv", "--text", "review", "--target", "stars")
+    assert "4 on line 3" in said and "bad" not in said
+    assert "--bad-rows refuse" in told("train", "ragged.csv", "--target", "stars")
+
+
+@pytest.mark.parametrize(
+    "words, fitting",
+    [
+        (("texts", "--model", "BERT"), "Use GPT"),  # which would see the word that it is asked for
+        (("texts", "--task", "masked", "--model", "GPT"), "Use BERT"),
+        (("reviews.csv", "--text", "review", "--target", "stars", "--model", "GPT"), "Use BERT"),
+        (("reviews.csv", "--text", "review", "--target", "stars", "--from", "runs/next"), "Use BERT"),
+        (("pairs.tsv", "--task", "pairs", "--model", "BERT"), "Use Transformer or T5"),
+    ],
+)
+def test_a_model_of_text_is_refused_for_what_it_cannot_learn(told, words, fitting):
+    assert fitting in told("train", *words)
+
+
+def test_a_rule_is_not_blamed_on_settings_that_nobody_named(told):
+    said = told("train", "texts", "--length", "16", "--rule", "Newton")
+    assert "clip" not in said and "Newton" in said
+
+
+def test_beams_have_a_range(told):
+    for count in (0, -1, 100_000):
+        assert "beams must be a whole number from 1 to" in told("generate", "runs/next", "--beams", count)
+
+
+def test_ranks_of_updates_have_a_range(told):
+    tune = ("train", "reviews.csv", "--text", "review", "--target", "stars", "--from", "runs/masked", "--lora")
+    assert "lora must be" in told(*tune, 0) and "at most 16" in told(*tune, 10_000)
+
+
+def test_weights_come_with_their_tokenizer(told, walk):
+    tune = ("train", "reviews.csv", "--text", "review", "--target", "stars", "--from")
+    shutil.copytree(walk / "runs" / "masked", walk / "lost", dirs_exist_ok=True)
+    (walk / "lost" / "tokenizer.json").unlink()
+    assert "no tokenizer.json in lost" in told(*tune, "lost")
+    assert "--kind is of a tokenizer that is trained" in told(*tune, "runs/masked", "--kind", "bytes")
+    shutil.copytree(walk / "runs" / "next", walk / "damaged", dirs_exist_ok=True)
+    (walk / "damaged" / "tokenizer.json").write_text('{"a": ')
+    assert "damaged/tokenizer.json as it was written" in told("generate", "damaged", "--prompt", "a")
+
+
+@pytest.fixture
+def gpt2(walk):
+    """A folder of Hugging Face's, whose vocabulary was rounded up."""
+    own = ll.load(walk / "runs" / "next").inputs.tokenizer
+    torch.manual_seed(0)
+    model = ll.models.GPT(num_tokens=own.num_tokens + 6, length=16, dim=16, num_layers=1, num_heads=2)
+    shutil.rmtree(walk / "gpt2", ignore_errors=True)
+    hugging_face.save(model, walk / "gpt2", own)
+    return walk / "gpt2"
+
+
+def test_rows_that_a_vocabulary_was_rounded_up_by_are_left_out(gpt2, walk, capsys, monkeypatch):
+    monkeypatch.chdir(walk)
+    shutil.rmtree(walk / "runs" / "rounded", ignore_errors=True)
+    words = ["train", "texts", "--length", "16", "--from", "gpt2", "--epochs", "1", "--threads", "1", "--no-report"]
+    assert main([*words, "--folder", "runs/rounded"]) == 0
+    out = capsys.readouterr().out
+    assert "16 tensors loaded" in out and "new:" not in out
+
+
+def test_a_folder_of_hugging_face_that_is_not_whole_is_refused(told, gpt2):
+    def edited(change):
+        tensors = load_file(gpt2 / "model.safetensors")
+        change(tensors)
+        save_file(tensors, gpt2 / "model.safetensors", metadata={"format": "pt"})
+
+    words = ("train", "texts", "--length", "16", "--from", "gpt2")
+    edited(lambda tensors: tensors.update({"transformer.h.7.ln_1.weight": torch.ones(16)}))
+    assert "transformer.h.7.ln_1.weight, which it has not" in told(*words)
+    edited(lambda tensors: tensors.pop("transformer.h.7.ln_1.weight"))
+    edited(lambda tensors: tensors.update({"transformer.wpe.weight": torch.ones(16, 15)}))
+    assert "(16, 15) in gpt2" in told(*words)
+    edited(lambda tensors: tensors.pop("transformer.wpe.weight"))
+    assert "no transformer.wpe.weight" in told(*words)
+    (gpt2 / "config.json").unlink()
+    assert "gpt2, which has no config.json" in told(*words)
+
+
+def test_a_tokenizer_of_more_words_than_the_weights_know_is_refused(told, gpt2):
+    more = ll.text.Tokenizer.train([f"word{k} other{k} " * 3 for k in range(300)], "bpe", 600)
+    more.save(gpt2 / "tokenizer.json")
+    assert "no more tokens than the weights know. Got one of" in told(
+        "train", "texts", "--length", "16", "--from", "gpt2"
+    )
+
+
+def test_show_data_counts_tokens_and_not_their_numbers(walk, capsys):
+    assert main(["show", "data", str(walk / "texts"), "--length", "16"]) == 0
+    out = capsys.readouterr().out
+    assert "tokens  a row" in out and "deviation" not in out
+
+
+def test_one_row_has_no_interval(capsys):
+    from leadline.cli.screen import Screen
+    from leadline.engine.evaluation import Evaluation
+
+    Screen(False).metrics({"test": Evaluation({"nll": 0.5}, {"nll": (float("nan"),) * 2}, 1)})
+    assert "nan" not in capsys.readouterr().out
