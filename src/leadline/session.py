@@ -101,7 +101,7 @@ class Session:
             inductor = self.settings.compile == "on" and compiler_missing(self.device) is None
             rule = Compiled(rule, self.device, train.full, inductor, train.row_bytes * settings.batch)
         self.loop = Loop(self.model, self.likelihood, train, val, rule, self.settings)
-        self.watch = doctor.Watch(self.model, self.likelihood, *self._probe_rows(train))
+        self.watch = doctor.Watch(self.model, self.likelihood, *self._probe_rows(train), settings.precision)
         self.history: list[dict[str, Any]] = []
         self.record: Record | None = None
         self.keeper: Keeper | None = None

@@ -65,3 +65,28 @@ def test_a_figure_has_every_name():
     [axes] = view.plot().axes
     assert [text.get_text() for text in axes.get_legend().get_texts()] == ["dots", "law", "here"]
     assert axes.get_xscale() == axes.get_yscale() == "log"
+
+
+def test_the_axes_of_a_figure_have_numbers_that_say_something():
+    written = lambda axis: [text.get_text() for text in axis.get_ticklabels() if text.get_text()]  # noqa: E731
+    [axes] = Curves("t", "heads", "y", {"found": ((1.0, 2.0, 3.0), (0.1, 0.2, 0.3))}).plot().axes
+    assert all("." not in text for text in written(axes.xaxis))  # there is no head and a half
+    [axes] = Curves("t", "D", "y", {"found": ((4.0, 64.0, 1024.0), (0.1, 0.2, 0.3))}, log="x").plot().axes
+    assert written(axes.xaxis) == ["4", "64", "1,024"]
+    far = (85e6, 3e8, 1.7e11)  # too long to stand side by side
+    [axes] = Curves("t", "D", "y", {"found": (far, far)}, log="xy").plot().axes
+    assert all("10^" in text for text in written(axes.xaxis))
+    for ends in ((2.0, 8.0), (1.1, 1.3), (4e-2, 0.4)):  # not two powers of ten
+        figure = Curves("t", "D", "y", {"found": ((1.0, 2.0), ends)}, log="y").plot()
+        figure.draw_without_rendering()
+        low, high = figure.axes[0].get_ylim()
+        assert sum(low <= float(text) <= high for text in written(figure.axes[0].yaxis)) >= 2
+
+
+def test_cases_have_names_and_no_line_between_them():
+    view = Curves(
+        "t", "", "y", {"found": ((0.0, 1.0), (3.0, 4.0))}, {"law": ((0.0, 1.0), (3.0, 4.0))}, names=("a", "b")
+    )
+    [axes] = view.plot().axes
+    assert [text.get_text() for text in axes.get_xticklabels()] == ["a", "b"]
+    assert {line.get_linestyle() for line in axes.get_lines()} == {"None"}

@@ -21,7 +21,7 @@ from leadline.engine.events import EpochDone, RunEnded, RunStarted
 from leadline.init import initialise
 from leadline.layers import Skip
 from leadline.likelihoods import Bernoulli, Normal, likelihood_for
-from leadline.models import build
+from leadline.models import BERT, GPT, build
 from leadline.models.linear import Linear
 from leadline.models.mlp import MLP
 from leadline.text.tokenizer import Tokenizer
@@ -846,6 +846,34 @@ def a_tokenizer_of_another_language():
     draw, known = np.random.default_rng(0), np.flatnonzero(~own.special)
     data = tokens_of(known[draw.integers(0, 300, (900, 32))], own, 32)
     return checked(reader(data), data)
+
+
+def text_of(rows, own, length, task="next"):
+    """Rows of tokens of which each asks for the next one."""
+    x = padded(rows, length, own.num_tokens)
+    x, y = x[:, :-1], x[:, 1:]
+    parts = [Split(x[a::3], y[a::3]) for a in range(3)]
+    return Data(*parts, Target("tokens", dim=own.num_tokens), Tokens(task, length, own))
+
+
+@broken("sees-ahead")
+def a_model_that_looks_both_ways_is_asked_for_the_next_word():
+    data = text_of(*letters(), 24)
+    torch.manual_seed(0)
+    return checked(BERT(data.target.dim, 24, data.target.dim, dim=16, num_layers=1, num_heads=2), data)
+
+
+@broken("model-input")
+def a_vocabulary_that_is_smaller_than_that_of_the_rows():
+    data = text_of(*letters(), 24)
+    return checked(GPT(50, 24, dim=16, num_layers=1, num_heads=2), data)
+
+
+@healthy
+def a_model_that_looks_back_is_asked_for_the_next_word():
+    data = text_of(*letters(), 24)
+    torch.manual_seed(0)
+    return checked(GPT(data.target.dim, 24, dim=16, num_layers=1, num_heads=2), data)
 
 
 @healthy

@@ -159,5 +159,9 @@ def test_what_does_not_fit_is_told():
         GPT.tiny()(torch.zeros(1, 7, dtype=torch.long))
     with pytest.raises(ShapeError, match="GPT reads rows of tokens"):
         GPT.tiny()(torch.zeros(1, 6))
+    with pytest.raises(UserError, match="end must be a whole number from 0 to 4"):
+        GPT(5, 4, dim=8, num_heads=2, end=5)
+    with pytest.raises(UserError, match="num_heads must be"):
+        GPT(5, 4, dim=8, num_heads=0, positions="rotary")
     with pytest.raises(UserError, match="window must be a whole number"):
         GPT(5, 4, dim=8, num_heads=2, window=0)

@@ -101,7 +101,17 @@ def test_a_picture_of_any_size_is_read():
         assert model(torch.randn(2, 3, *size)).shape == (2, 5)
 
 
-@pytest.mark.parametrize(("options", "says"), [({"num_heads": (1,)}, "each stage"), ({"window": 0}, "window")])
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ({"num_heads": (1,)}, "each stage"),
+        ({"num_heads": (), "stages": ()}, "each stage"),
+        ({"window": 0}, "window"),
+        ({"widening": 0.0}, "widening must be"),
+        ({"p_drop": 1.0}, "p_drop must be"),
+        ({"size": (9,)}, "size must be rows and columns"),
+    ],
+)
 def test_what_cannot_be_is_refused(options, says):
     with pytest.raises(UserError, match=says):
         Swin(**{**Swin.tiny().config, **options})

@@ -96,6 +96,10 @@ def test_the_sizes_have_the_published_numbers_of_weights(name, millions):
 def test_what_does_not_fit_is_refused():
     with pytest.raises(UserError, match="T5: num_decoder_layers must be"):
         small(num_decoder_layers=0)
+    with pytest.raises(UserError, match="pad must be"):
+        small(pad=-1)
+    with pytest.raises(UserError, match="p_drop must be"):
+        small(p_drop=-0.1)
     with pytest.raises(UserError, match="num_buckets must be"):
         small(num_buckets=7)
     with pytest.raises(ShapeError, match="a source of 6 tokens"):

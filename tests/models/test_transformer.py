@@ -228,6 +228,8 @@ def test_it_learns_to_turn_a_sentence_round_and_cannot_without_positions():
         ({"num_layers": 0}, UserError, "Transformer: num_layers must be"),
         ({"positions": "sinusoid"}, UnknownName, "Did you mean sinusoidal"),
         ({"order": "both"}, UserError, "order must be pre or post"),
+        ({"pad": 500}, UserError, "pad must be a whole number from 0 to"),
+        ({"p_drop": 1.0}, UserError, "p_drop must be a number of at least 0 and below 1"),
     ],
 )
 def test_options_that_make_no_sense_are_refused_by_name(change, error, message):
@@ -240,5 +242,7 @@ def test_rows_that_do_not_fit_are_refused():
     for width in (S, S + T + 1):
         with pytest.raises(ShapeError, match="a source of 6 tokens and a target of 1 to 5"):
             model(torch.ones(2, width, dtype=torch.long))
+    with pytest.raises(ShapeError, match="Pass whole numbers"):
+        model(torch.ones(2, S + T))
     with pytest.raises(ShapeError, match="sources must be 2 rows of 1 to 6 tokens"):
         model.read(torch.ones(3, S, dtype=torch.long), model.cache(2, T))

@@ -125,6 +125,10 @@ def test_a_resized_model_is_the_same_at_its_own_size():
         ({"num_heads": 3}, "divisible"),
         ({"patch": 0}, "patch"),
         ({"dim_hidden": 0}, "dim_hidden"),
+        ({"size": 8}, "size must be rows and columns"),
+        ({"size": (8, 8, 8)}, "size must be rows and columns"),
+        ({"p_drop": 1.0}, "p_drop must be"),
+        ({"eps": -1.0}, "eps must be"),
     ],
 )
 def test_what_cannot_be_is_refused(options, says):

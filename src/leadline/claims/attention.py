@@ -38,18 +38,20 @@ def attention_routes(full: bool) -> Evidence:
     found = attend(
         printed.log()[None, None], torch.eye(3, dtype=torch.float64)[None, None], values[None, None], scale=1
     )
+    mixes, at = printed @ values, tuple(map(float, range(4)))
     alone = by_hand.attend(q[0, 0].tolist(), k[0, 0].tolist(), v[0, 0].tolist())
     view = Curves(
-        "Values as figure 12.1 mixes them", "entry of a vector", "value",
-        {f"output {n + 1}": (tuple(range(4)), tuple(found[0, 0, n].tolist())) for n in range(2)},
-        {f"value {m + 1}": (tuple(range(4)), tuple(values[m].tolist())) for m in range(3)},
+        "Three values as figure 12.1 mixes them", "entry of the vectors", "value",
+        {f"output {n + 1}": (at, tuple(found[0, 0, n].tolist())) for n in range(2)},
+        {f"{a} v₁ + {b} v₂ + {c} v₃": (at, tuple(mixed)) for (a, b, c), mixed in zip(printed.tolist(), mixes.tolist())},
+        names=("1", "2", "3", "4"),
     )  # fmt: skip
     return Evidence(
         (
             Check("least weight", float(w.min()), low=0.0),
             Check("largest distance of a sum of weights from 1", float((w.sum(-1) - 1).abs().max()), high=1e-12),
             Check("largest way of an output out of the range of its values", float(above), high=1e-12),
-            Check("largest difference from the sums of figure 12.1", _far(found[0, 0], printed @ values), high=1e-12),
+            Check("largest difference from the sums of figure 12.1", _far(found[0, 0], mixes), high=1e-12),
             Check("largest difference from loops", _far(out[0, 0], torch.tensor(alone, dtype=out.dtype)), high=1e-12),
         ),
         view,
@@ -221,7 +223,7 @@ def heads_one_product(full: bool) -> Evidence:
     xs = tuple(map(float, counts))
     view = Curves(
         "Heads apart and in one product", "heads", "largest difference",
-        {"float64": (xs, tuple(max(a, 1e-18) for a in apart))}, log="y",
+        {"float64": (xs, tuple(max(a, 1e-18) for a in apart))}, {"allowed": (xs, (1e-12,) * len(xs))}, log="y",
     )  # fmt: skip
     return Evidence(
         (

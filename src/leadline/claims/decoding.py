@@ -46,7 +46,7 @@ def greedy_not_best(full: bool) -> Evidence:
     missed = [sum(gap < -1e-4 for gap in found) / num for found in ratios.values()]
     xs = tuple(map(float, ratios))
     view = Curves(
-        f"The likeliest of {words**most} texts, {num} models", "beams", "share of models that it is missed in",
+        f"The likeliest of {words**most} texts, {num} models", "beams", "share of models in which it is missed",
         {"beam search": (xs, tuple(missed))}, log="x",
     )  # fmt: skip
     return Evidence(
@@ -81,13 +81,13 @@ def beams_alike(full: bool) -> Evidence:
             shared[name].append(_alike([text.tokens for text in texts]))
     xs = tuple(map(float, range(num)))
     view = Curves(
-        f"{beams} texts of {most} words", "table of next words", "places at which two have the same word",
+        f"{beams} texts of {most} words", "table of next words", "share of places at which two agree",
         {name: (xs, tuple(found)) for name, found in shared.items()}, joined=False,
     )  # fmt: skip
     beam_mean, diverse_mean, drawn_mean = (sum(found) / num for found in shared.values())
     return Evidence(
         (
-            Check("places that two of a beam share", beam_mean, low=0.5),
+            Check("share of places at which two of a beam agree", beam_mean, low=0.5),
             Check("the same, beam less drawn", beam_mean - drawn_mean, low=0.2),
             Check("the same, beam less diverse", beam_mean - diverse_mean, low=0.05),
         ),

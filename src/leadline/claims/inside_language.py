@@ -51,7 +51,8 @@ def masked_words(full: bool) -> Evidence:
     places = tuple(map(float, range(len(found))))
     view = Curves(
         "Words of a masked row", "", "share", {"drawn": (places, tuple(found))},
-        {"as said": (places, tuple(expected.values()))}, marks=dict(zip(expected, places, strict=True)), joined=False,
+        {"as said": (places, tuple(expected.values()))},
+        names=tuple(name.replace("of these ", "of these\n") for name in expected),
     )  # fmt: skip
     return Evidence(
         (
@@ -80,21 +81,24 @@ def induction_heads(full: bool) -> Evidence:
         Check("copied by weights made for it, two layers", right, low=1.0),
         Check("the same, the first layer silenced", without, high=0.2),
     ]
-    curves: dict[str, Points] = {
-        "made, two layers": ((0.0, 1.0), (right, right)),
-        "made, first silenced": ((0.0, 1.0), (without, without)),
-    }
+    ends, title, share = (0.0, 1.0), f"Words that stood before, of {words}", "share copied rightly"
+    chance: dict[str, Points] = {"chance": (ends, (1 / words, 1 / words))}
+    view = Curves(
+        title, "", share, {"weights made for it": (ends, (right, without))}, chance,
+        names=("two layers", "the first silenced"),
+    )  # fmt: skip
     if full:
+        curves: dict[str, Points] = {
+            "made, two layers": (ends, (right, right)),
+            "made, first silenced": (ends, (without, without)),
+        }
         steps = 3000
         for depth in (1, 2):
             at, course = _learned(depth, words, longest, steps)
             curves[f"learned, {depth} layer{'s' * (depth > 1)}"] = at, course
             bound = {"low": 0.8} if depth == 2 else {"high": 0.4}
             checks.append(Check(f"copied by {depth} learned layer{'s' * (depth > 1)}", course[-1], **bound))
-    view = Curves(
-        f"Words that stood before, of {words}", "part of the training", "share copied rightly", curves,
-        {"chance": ((0.0, 1.0), (1 / words, 1 / words))},
-    )  # fmt: skip
+        view = Curves(title, "part of the training", share, curves, chance)
     return Evidence(tuple(checks), view)
 
 

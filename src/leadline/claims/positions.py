@@ -45,7 +45,7 @@ def attention_permutes(full: bool) -> Evidence:
     view = Curves(
         "Another order of the same words", "positions", "largest difference, of the largest output",
         {"self-attention": (places, tuple(max(a, 1e-18) for a in apart.values()))},
-        marks=dict(zip(apart, places, strict=True)), log="y", joined=False,
+        log="y", names=tuple(apart),
     )  # fmt: skip
     same = float((words[[0, 2, 3]] - words[0]).abs().max())
     return Evidence(
@@ -80,7 +80,7 @@ def sinusoids_tell(full: bool) -> Evidence:
     rises = float((along[1:256] > along[:255]).double().mean())
     view = Curves(
         f"How alike places are, D = {dim}", "places apart", "product",
-        {"sinusoids": (tuple(map(float, range(256))), tuple(along[:256].tolist()))}, marks={"128": 128.0},
+        {"sinusoids": (tuple(map(float, range(256))), tuple(along[:256].tolist()))},
     )  # fmt: skip
     return Evidence(
         (
@@ -108,8 +108,8 @@ def cached_words(full: bool) -> Evidence:
     places = tuple(map(float, range(len(kinds))))
     view = Curves(
         "Scores word by word beside those of the whole row", "positions", "largest difference",
-        {"float64": (places, tuple(max(a, 1e-18) for a in apart))},
-        marks=dict(zip(kinds, places, strict=True)), log="y",
+        {"float64": (places, tuple(max(a, 1e-18) for a in apart))}, {"allowed": (places, (1e-12,) * len(kinds))},
+        log="y", names=kinds,
     )  # fmt: skip
     return Evidence((Check("largest difference of a score", max(apart), high=1e-12),), view)
 

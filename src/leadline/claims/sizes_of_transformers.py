@@ -6,7 +6,7 @@ import torch
 from torch import nn
 
 from leadline.claims.claim import Check, Evidence, claim
-from leadline.claims.curves import Curves
+from leadline.claims.curves import Curves, Points
 from leadline.models import BERT, ViT
 from leadline.models.bert import SIZES as BERTS
 from leadline.models.gpt import SIZES as GPTS
@@ -31,14 +31,16 @@ def transformer_sizes(full: bool) -> Evidence:
         bert = BERT(30_000, 512, 30_000, **BERTS["large"])
         described = _count(bert.tokens) + _count(bert.positions) + _count(bert.layers)
         vits = {name: _count(ViT(3, (224, 224), 1000, **size)) for name, size in VITS.items() if full or name in _VITS}
-    names = list(GPTS) if full else ["gpt2", "gpt2-medium", "gpt3"]
+        berts = {name: _count(BERT(30_000, 512, 30_000, **size)) for name, size in BERTS.items()}
+    names = sorted(GPTS, key=lambda name: _blocks(GPTS[name])) if full else ["gpt2", "gpt2-medium", "gpt3"]
     gpts = {name: count(**GPTS[name]) for name in names}
     by_hand = {name: _blocks(GPTS[name]) for name in names}
-    xs = tuple(float(GPTS[name]["dim"]) for name in names)
+    ends = (float(min(by_hand.values())), float(max(by_hand.values())))
     view = Curves(
-        "Parameters of GPTs", "width D", "parameters",
-        {"counted": (xs, tuple(map(float, gpts.values())))},
-        {"12 L D², layers alone": (xs, tuple(map(float, by_hand.values())))}, log="xy", joined=False,
+        "How large transformers are", "12 L D², weights of the layers alone", "parameters",
+        {"GPT": (tuple(map(float, by_hand.values())), tuple(map(float, gpts.values()))),
+         "BERT": _beside(BERTS, berts), "ViT": _beside(VITS, vits)},
+        {"nothing but layers": (ends, ends)}, log="xy", joined=False,
     )  # fmt: skip
     return Evidence(
         (
@@ -54,6 +56,10 @@ def transformer_sizes(full: bool) -> Evidence:
         ),
         view,
     )
+
+
+def _beside(sizes: dict[str, dict[str, int]], counted: dict[str, int]) -> Points:
+    return tuple(float(_blocks(sizes[name])) for name in counted), tuple(map(float, counted.values()))
 
 
 def _blocks(size: dict[str, int]) -> int:

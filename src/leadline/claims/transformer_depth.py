@@ -89,12 +89,20 @@ def norm_gradients(full: bool) -> Evidence:
 )
 def norm_placement(full: bool) -> Evidence:
     depths, steps = ((3, 6, 12, 24), 320) if full else ((12,), 80)
-    explained = {kind: [_trained(kind, depth, steps).explained for depth in depths] for kind in ("pre", "post")}
-    xs = tuple(map(float, depths))
-    view = Curves(
-        f"{steps} steps of Adam without warm-up", "layers", "share of the loss explained",
-        {f"norm {where}": (xs, tuple(explained[kind])) for kind, where in (("pre", "inside"), ("post", "behind"))},
-    )  # fmt: skip
+    courses = {kind: [_trained(kind, depth, steps) for depth in depths] for kind in ("pre", "post")}
+    explained = {kind: [course.explained for course in found] for kind, found in courses.items()}
+    at, xs = tuple(map(float, range(1, steps + 1))), tuple(map(float, depths))
+    if full:
+        view = Curves(
+            f"{steps} steps of Adam without warm-up", "layers", "share of the loss explained",
+            {_KINDS[kind]: (xs, tuple(found)) for kind, found in explained.items()},
+        )  # fmt: skip
+    else:
+        view = Curves(
+            f"{depths[-1]} layers, Adam without warm-up", "steps", "loss, nats a word",
+            {_KINDS[kind]: (at, tuple(found[-1].losses)) for kind, found in courses.items()},
+            {f"{_WORDS} words, equally likely": ((1.0, float(steps)), (math.log(_WORDS),) * 2)},
+        )  # fmt: skip
     return Evidence(
         (
             # "train" and "do not" as said beforehand: more than half of log V, less than a twentieth

@@ -75,7 +75,7 @@ def vit_needs_data(full: bool) -> Evidence:
     xs = tuple(map(float, counts))
     view = Curves(
         "Handwritten digits of 8 x 8", "rows that train", "test error",
-        {kind: (xs, tuple(found)) for kind, found in errors.items()}, log="xy",
+        {kind: (xs, tuple(found)) for kind, found in errors.items()}, log="x",
     )  # fmt: skip
     gaps = [vit - conv for vit, conv in zip(errors[_VIT], errors[_CONV], strict=True)]
     return Evidence(

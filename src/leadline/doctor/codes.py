@@ -31,6 +31,7 @@ CODES: dict[str, str] = {
     "no-trainable-parameters": "the model has nothing to train",
     "model-input": "the model cannot take these inputs",
     "output-shape": "the model's output does not fit the likelihood",
+    "sees-ahead": "the model sees the words that it is asked for",
     "double-softmax": "the model ends in the squashing that the likelihood already does",
     "relu-output": "the model's last step cuts off negative outputs",
     "bounded-output": "the model's last step cannot reach some targets",

@@ -53,6 +53,7 @@ class Watch:
         likelihood: its likelihood.
         x, y: a probe of training rows, x as the network reads it; 128 to 512 rows are right.
         rows: their numbers in the source, for messages.
+        precision: in which the model trains.
 
     `findings` grows as epochs end. Epochs are counted from 1.
 
@@ -72,9 +73,10 @@ class Watch:
         x: Tensor,
         y: Tensor,
         rows: Sequence[int] | Tensor | None = None,
+        precision: str = "float32",
     ):
         self.model, self.likelihood, self.x, self.y = model, likelihood, x, y
-        self.rows = rows
+        self.rows, self.precision = rows, precision
         self.findings: list[Finding] = []
         self._spikes = Spikes()
         self._streaks: dict[str, int] = {}
@@ -103,7 +105,7 @@ class Watch:
         if self._first_loss is None:
             self._first_loss, self._start = loss, losses[0] if losses else None
         if _power_of_two(event.epoch):
-            seen = look(self.model, self.likelihood, self.x, self.y)
+            seen = look(self.model, self.likelihood, self.x, self.y, self.precision)
             fallen = _fallen(self._first_loss, loss)
             self._activations(seen, event.epoch, fallen)
             self._gradients(seen, event.epoch)

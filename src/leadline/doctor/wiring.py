@@ -99,6 +99,12 @@ def _fit(module: nn.Module, inputs: tuple[Tensor, ...]) -> str:
             f"This layer was made for {module.in_channels} channels in a tensor of {module.weight.dim()} axes "
             "(batch, channels, then space): reshape the input or change in_channels"
         )
+    if isinstance(module, nn.Embedding) and inputs and inputs[0].numel() and not inputs[0].is_floating_point():
+        low, high = (int(end) for end in inputs[0].aminmax())
+        if low < 0 or high >= module.num_embeddings:
+            return (
+                f"This layer knows {module.num_embeddings} tokens, and the rows hold {low} to {high}: build it for them"
+            )
     return "Make the widths of neighbouring layers agree, beginning with the shape of one row of x"
 
 

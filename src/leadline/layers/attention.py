@@ -20,7 +20,7 @@ from leadline.errors import UserError
 from leadline.layers.attend import attend
 from leadline.layers.cache import Room
 from leadline.layers.masks import Mask, UpTo
-from leadline.settings import whole
+from leadline.settings import real, whole
 
 #: (queries or keys (B, H, T, K), their positions (B, T), or None for 0 … T-1) -> the same, turned
 Turn = Callable[[Tensor, Tensor | None], Tensor]
@@ -33,7 +33,7 @@ class SelfAttention(nn.Module):
         dim_head: K; D / H by default.
         num_groups: G, heads of keys and values; H by default. H must be a multiple of it.
         bias: of all four maps.
-        p_drop: of an attention weight, while training.
+        p_drop: of an attention weight, while training, from 0 to below 1.
         site: tells this layer's noise from that of others.
         scale: of the scores, in place of 1 / √K.
         turn: what a rotary position encoding does to queries and keys.
@@ -57,7 +57,8 @@ class SelfAttention(nn.Module):
     ):
         super().__init__()
         self.heads, self.groups, self.dim_head = shares(dim, num_heads, dim_head, num_groups)
-        self.p_drop, self.site, self.scale, self.turn = p_drop, site, scale, turn
+        self.p_drop, self.site = real("p_drop", p_drop, 0, 1, usual=0.1), site
+        self.scale, self.turn = scale, turn
         self.query_key_value = nn.Linear(dim, (self.heads + 2 * self.groups) * self.dim_head, bias)
         self.out = nn.Linear(self.heads * self.dim_head, dim, bias)
 
@@ -116,7 +117,7 @@ class CrossAttention(nn.Module):
     ):
         super().__init__()
         self.heads, self.groups, self.dim_head = shares(dim, num_heads, dim_head, None)
-        self.p_drop, self.site, self.scale = p_drop, site, scale
+        self.p_drop, self.site, self.scale = real("p_drop", p_drop, 0, 1, usual=0.1), site, scale
         self.query = nn.Linear(dim, self.heads * self.dim_head, bias)
         self.key_value = nn.Linear(dim_source or dim, 2 * self.heads * self.dim_head, bias)
         self.out = nn.Linear(self.heads * self.dim_head, dim, bias)

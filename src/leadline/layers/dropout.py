@@ -13,6 +13,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from leadline.layers import noise
+from leadline.settings import real
 
 
 class Dropout(nn.Module):
@@ -32,7 +33,7 @@ class Dropout(nn.Module):
 
     def __init__(self, p_drop: float, site: int = 0):
         super().__init__()
-        self.p_drop, self.site = p_drop, site
+        self.p_drop, self.site = real("p_drop", p_drop, 0, 1, usual=0.1), site
 
     def forward(self, h: Tensor) -> Tensor:
         if not self.training or self.p_drop == 0:

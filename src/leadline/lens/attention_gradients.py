@@ -66,10 +66,10 @@ class AttentionGradients(View):
             left.semilogy(np.maximum(self.norms[:, k], 1e-12), "o-", ms=4, color=HUES[k], label=name)
         left.set_xticks(range(len(self.names)))
         label(left, "Gradient of attention", "attention, from the input on", "norm", legend=4)
-        right.semilogy(np.maximum(self.share, 1e-12), "o-", ms=4, color=HUES[4], label="branch beside stream")
+        right.semilogy(np.maximum(self.share, 1e-12), "o-", ms=4, color=HUES[4], label="branch over stream")
         right.semilogy(np.maximum(self.stream, 1e-12), "o-", ms=3, color=HUES[9], label="stream")
         right.axhline(1, color="#dce1e8")
-        label(right, "What branches add", "branch, from the input on", "root mean square", legend=2)
+        label(right, "What branches add", "branch, from the input on", "root mean square, or ratio of two", legend=2)
         return figure
 
 

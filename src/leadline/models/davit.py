@@ -69,7 +69,7 @@ class DaViT(nn.Module, Configured):
         super().__init__()
         check_sizes("DaViT", channels=channels, dim_output=dim_output, patch=patch, window=window)
         check_sizes("DaViT", **{f"stages[{s}]": num for s, num in enumerate(stages)})
-        if not len(dims) == len(stages) == len(num_heads):
+        if not 0 < len(dims) == len(stages) == len(num_heads):
             raise UserError(
                 "DaViT: dims, stages and num_heads must have a number for each stage",
                 got=f"{len(dims)}, {len(stages)} and {len(num_heads)}",

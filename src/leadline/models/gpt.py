@@ -84,8 +84,11 @@ class GPT(nn.Module, Configured):
         super().__init__()
         hidden = 4 * dim if dim_hidden is None else dim_hidden
         check_sizes("GPT", num_tokens=num_tokens, length=length, dim=dim, num_layers=num_layers, dim_hidden=hidden)
+        whole("num_heads", num_heads)
         if window is not None:
             whole("window", window)
+        if end is not None:
+            whole("end", end, 0, num_tokens - 1)
         real("p_drop", p_drop, 0, 1, usual=0.1)
         self.num_tokens, self.length, self.dim, self.num_layers = num_tokens, length, dim, num_layers
         self.num_heads, self.dim_hidden, self.p_drop, self.activation = num_heads, dim_hidden, p_drop, activation

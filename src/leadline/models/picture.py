@@ -2,9 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from torch import Tensor
 
-from leadline.errors import ShapeError
+from leadline.errors import ShapeError, UserError
+from leadline.settings import given
+
+
+def pair(owner: str, size: Sequence[int]) -> tuple[int, int]:
+    """Rows and columns of the pictures that a model is built for.
+
+    >>> pair("ViT", 8)
+    Traceback (most recent call last):
+    leadline.errors.UserError: ViT: size must be rows and columns, at least 1 each. Got size=8. Pass size=(32, 32).
+    """
+    fits = isinstance(size, Sequence) and len(size) == 2 and all(isinstance(s, int) and s >= 1 for s in size)
+    if fits:
+        return int(size[0]), int(size[1])
+    raise UserError(
+        f"{owner}: size must be rows and columns, at least 1 each", got=given("size", size), do="Pass size=(32, 32)"
+    )
 
 
 def check_picture(owner: str, x: Tensor, channels: int, least: int = 1) -> None:

@@ -17,11 +17,13 @@ def parted(owner: str, x: Tensor, len_source: int, length: int) -> tuple[Tensor,
     >>> [part.tolist() for part in parted("Transformer", torch.tensor([[5, 6, 0, 1, 7]]), len_source=3, length=2)]
     [[[5, 6, 0]], [[1, 7]]]
     """
-    if x.dim() != 2 or not len_source < x.shape[1] <= len_source + length:
+    if x.dim() != 2 or x.is_floating_point() or not len_source < x.shape[1] <= len_source + length:
         raise ShapeError(
             f"{owner}: rows must hold a source of {len_source} tokens and a target of 1 to {length}",
-            got=f"shape {tuple(x.shape)}",
-            do=f"Pad sources to {len_source} tokens and put what the decoder reads behind them",
+            got=f"{x.dtype} of shape {tuple(x.shape)}" if x.is_floating_point() else f"shape {tuple(x.shape)}",
+            do="Pass whole numbers"
+            if x.is_floating_point()
+            else f"Pad sources to {len_source} tokens and put what the decoder reads behind them",
         )
     return x[:, :len_source], x[:, len_source:]
 

@@ -34,8 +34,9 @@ from leadline.layers.patches import Merging, Patches
 from leadline.layers.sublayer import Sublayer
 from leadline.layers.truncated import draw_truncated
 from leadline.layers.window_attention import WindowAttention
-from leadline.models.picture import check_picture
+from leadline.models.picture import check_picture, pair
 from leadline.models.sizes import check_sizes
+from leadline.settings import real
 
 
 class Swin(nn.Module, Configured):
@@ -48,7 +49,7 @@ class Swin(nn.Module, Configured):
         stages: blocks of each stage, at least 1 each.
         num_heads: of the attention of each stage.
         window: rows and columns of a window; what does not divide is filled with zeros.
-        widening: width inside the feed-forward networks over that of their stage, above 0.
+        widening: width inside the feed-forward networks over that of their stage, at least 1 / dim.
         p_drop: of a unit of the patches and of what each branch gives, from 0 to below 1.
 
     >>> import torch
@@ -70,18 +71,21 @@ class Swin(nn.Module, Configured):
         p_drop: float = 0.0,
     ):
         super().__init__()
-        Y, X = size
-        check_sizes("Swin", channels=channels, rows=Y, columns=X, dim_output=dim_output, patch=patch, dim=dim)
+        Y, X = pair("Swin", size)
+        check_sizes("Swin", channels=channels, dim_output=dim_output, patch=patch, dim=dim)
         check_sizes("Swin", window=window, **{f"stages[{s}]": num for s, num in enumerate(stages)})
-        if len(num_heads) != len(stages):
+        if len(num_heads) != len(stages) or not stages:
             raise UserError(
                 "Swin: num_heads must have a number for each stage",
                 got=f"{len(num_heads)} for {len(stages)} stages",
-                do=f"Pass num_heads={tuple(max(1, dim * 2**s // 32) for s in range(len(stages)))}",
+                do=f"Pass num_heads={tuple(max(1, dim * 2**s // 32) for s in range(len(stages)))}"
+                if stages
+                else "Pass one",
             )
         self.channels, self.size, self.dim_output, self.patch, self.dim = channels, (Y, X), dim_output, patch, dim
         self.stages, self.num_heads = tuple(stages), tuple(num_heads)
-        self.window, self.widening, self.p_drop = window, widening, p_drop
+        self.window, self.p_drop = window, p_drop
+        self.widening = real("widening", widening, 1 / dim, usual=4.0)
         self.enter, self.enter_norm = Patches(channels, dim, patch), nn.LayerNorm(dim)
         self.dropout = Dropout(p_drop, site=1)
         self.body = nn.Sequential()

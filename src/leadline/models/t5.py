@@ -39,6 +39,7 @@ from leadline.layers.sublayer import Sublayer
 from leadline.layers.unembedding import unembed
 from leadline.models.sizes import check_sizes
 from leadline.models.sources import check_source, parted
+from leadline.settings import whole
 
 EPS = 1e-6
 
@@ -88,7 +89,8 @@ class T5(nn.Module, Configured):
         check_sizes("T5", num_tokens=num_tokens, length=length, len_source=len_source, dim=dim, dim_hidden=dim_hidden)
         written = num_layers if num_decoder_layers is None else num_decoder_layers
         check_sizes("T5", num_layers=num_layers, num_decoder_layers=written)
-        self.num_tokens, self.length, self.len_source, self.pad = num_tokens, length, len_source, pad
+        self.num_tokens, self.length, self.len_source = num_tokens, length, len_source
+        self.pad = whole("pad", pad, 0, num_tokens - 1)
         self.dim, self.num_layers, self.num_heads, self.dim_head = dim, num_layers, num_heads, dim_head
         self.dim_hidden, self.num_decoder_layers, self.gated, self.tied = dim_hidden, num_decoder_layers, gated, tied
         self.num_buckets, self.furthest, self.p_drop = num_buckets, furthest, p_drop

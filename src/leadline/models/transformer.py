@@ -39,6 +39,7 @@ from leadline.layers.unembedding import unembed
 from leadline.models.sizes import check_sizes
 from leadline.models.sources import check_source, parted
 from leadline.names import lookup
+from leadline.settings import whole
 
 POSITIONS = {name: name for name in ("sinusoidal", "learned", "none")}
 
@@ -81,7 +82,8 @@ class Transformer(nn.Module, Configured):
         super().__init__()
         check_sizes("Transformer", num_tokens=num_tokens, length=length, len_source=len_source, dim=dim)
         check_sizes("Transformer", num_layers=num_layers, dim_hidden=4 * dim if dim_hidden is None else dim_hidden)
-        self.num_tokens, self.length, self.len_source, self.pad = num_tokens, length, len_source, pad
+        self.num_tokens, self.length, self.len_source = num_tokens, length, len_source
+        self.pad = whole("pad", pad, 0, num_tokens - 1)
         self.dim, self.num_layers, self.num_heads, self.dim_hidden = dim, num_layers, num_heads, dim_hidden
         self.p_drop, self.order, self.tied = p_drop, order, tied
         self.positions = lookup(positions, POSITIONS, "positions")

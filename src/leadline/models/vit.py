@@ -33,9 +33,9 @@ from leadline.layers.feed_forward import FeedForward
 from leadline.layers.patches import Patches, regridded
 from leadline.layers.sublayer import Sublayer
 from leadline.layers.truncated import draw_truncated
-from leadline.models.picture import check_picture
+from leadline.models.picture import check_picture, pair
 from leadline.models.sizes import check_sizes
-from leadline.settings import given
+from leadline.settings import given, real
 
 POOLS = ("cls", "mean")
 
@@ -76,14 +76,14 @@ class ViT(nn.Module, Configured):
         eps: float = 1e-6,
     ):
         super().__init__()
-        Y, X = size
-        check_sizes("ViT", channels=channels, rows=Y, columns=X, dim_output=dim_output, patch=patch, dim=dim)
+        Y, X = pair("ViT", size)
+        check_sizes("ViT", channels=channels, dim_output=dim_output, patch=patch, dim=dim)
         check_sizes("ViT", num_layers=num_layers, dim_hidden=4 * dim if dim_hidden is None else dim_hidden)
         if pool not in POOLS:
             raise UserError("ViT: pool must be cls or mean", got=given("pool", pool), do="Pass one of the two")
         self.channels, self.size, self.dim_output, self.patch, self.dim = channels, (Y, X), dim_output, patch, dim
         self.num_layers, self.num_heads, self.dim_hidden = num_layers, num_heads, dim_hidden
-        self.p_drop, self.pool, self.eps = p_drop, pool, eps
+        self.p_drop, self.pool, self.eps = p_drop, pool, real("eps", eps, 0, above=True, usual=1e-6)
         self.enter = Patches(channels, dim, patch)
         self.class_token = nn.Parameter(torch.empty(1, 1, dim)) if pool == "cls" else None
         rows, columns = self.grid
