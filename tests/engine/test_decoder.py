@@ -182,3 +182,9 @@ def test_a_compiled_step_gives_the_same_words():
     model = made()
     rows = [generate(Cached(model, compile=compile), PROMPTS, 12) for compile in (True, False)]
     assert [row.tokens for row in rows[0]] == [row.tokens for row in rows[1]]
+
+
+@pytest.mark.parametrize("token", [-1, 11])
+def test_words_that_the_model_does_not_have_are_refused(token):
+    with pytest.raises(UserError, match="0 … 10"):
+        Cached(GPT.tiny()).start(torch.tensor([[1, token]]), torch.tensor([2]))

@@ -51,7 +51,8 @@ def test_the_target_gives_each_head_its_unit():
     assert joint.heads[1].config == Normal.for_target(Target("real", shift=(5.0,), scale=(2.0,))).config
     assert likelihood_for(target, "Joint").families == ("Normal", "Normal")
     with pytest.raises(UserError, match="each of the 2 columns"):
-        likelihood_for(target, "Joint", families=("Normal",))
+        likelihood_for(target, "Joint", families=("Normal",) * 3)
+    assert likelihood_for(target, "Joint", families=("Laplace",)).families == ("Laplace", "Laplace")  # one for all
     with pytest.raises(UnknownName, match="Did you mean VonMises"):
         likelihood_for(target, "Joint", families=("VonMise", "Normal"))
 

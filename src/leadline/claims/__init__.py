@@ -30,6 +30,7 @@ from leadline.claims import (  # noqa: F401 - they enter claims
     polynomials,
     positions,
     rates,
+    recurrence,
     regions,
     regularising,
     residual,

@@ -6,9 +6,11 @@ import shlex
 from collections.abc import Sequence
 from typing import Any
 
+from leadline.cli.forecasts import beside_naive, shown
 from leadline.cli.screen import Screen
 from leadline.data.account import counted
 from leadline.data.pictures import Pictures
+from leadline.data.series_windows import Windows
 from leadline.data.tokens import Tokens
 from leadline.doctor.finding import Finding
 from leadline.run import Run
@@ -27,7 +29,8 @@ def finish(run: Run, screen: Screen, said: Sequence[Finding] = ()) -> int:
     evaluations = run.scored[0] if run.scored else {name: run.evaluate(name) for name, _ in run.need_data().splits()}
     screen.findings([finding for finding in run.findings if finding not in said])
     screen.say()
-    screen.metrics(evaluations)
+    screen.metrics(shown(run, evaluations))
+    more = beside_naive(run, next(reversed(evaluations)), screen) if evaluations else {}
     screen.say()
     epochs = counted(len(run.history), "epoch")
     screen.say(f"{run.reason} after {epochs}, {run.seconds:.1f} s; {_best(run)}")
@@ -36,7 +39,7 @@ def finish(run: Run, screen: Screen, said: Sequence[Finding] = ()) -> int:
     screen.say("next:")
     for words in next_steps(run, folder):
         screen.command(words)
-    screen.answer(answer(run, evaluations))
+    screen.answer(answer(run, evaluations) | more)
     return 0
 
 
@@ -60,6 +63,8 @@ def next_steps(run: Run, folder: str) -> list[str]:
     """Commands worth trying on this run."""
     rows = "photos/" if isinstance(run.inputs, Pictures) else "rows.csv"
     writes = []
+    if isinstance(run.inputs, Windows):
+        rows = "so-far.csv"
     if isinstance(run.inputs, Tokens):
         rows = "questions.csv" if run.inputs.task == "spans" else "lines.txt"
         writes = [f"leadline generate {folder} --prompt '…'"] if run.inputs.task in ("next", "pairs") else []

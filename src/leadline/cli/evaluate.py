@@ -55,6 +55,11 @@ def run(line: Line, screen: Screen) -> int:
         recipe = Record.open(folder).config["data"]["recipe"] or {}
         rows = known_texts(trained, Path(path), recipe.get("options", {}))
         name, evaluation = path, trained.measure(rows.x, rows.y)
+    elif isinstance(trained.inputs, (ll.data.Windows, ll.data.Sequences)):
+        from leadline.cli.forecasts import known_steps
+        from leadline.cli.rows import read
+
+        name, evaluation = path, trained.measure(*known_steps(trained, read(path)))
     else:
         from leadline.cli.rows import inputs_of, outcome_of, read
 
@@ -62,7 +67,9 @@ def run(line: Line, screen: Screen) -> int:
         x = inputs_of(table, trained.inputs, math.prod(trained.shape), trained.target)
         y = outcome_of(table, trained.target, trained.inputs)
         name, evaluation = table.source, trained.measure(x.reshape(len(x), *trained.shape), y)
-    screen.metrics({name: evaluation})
+    from leadline.cli.forecasts import beside_naive, shown
+
+    screen.metrics(shown(trained, {name: evaluation}))
     answer = {
         "run": folder,
         "split": name if path is None else None,
@@ -75,5 +82,7 @@ def run(line: Line, screen: Screen) -> int:
         from leadline.cli.translated import translated
 
         answer |= translated(trained, split, screen)
+    if path is None:
+        answer |= beside_naive(trained, name, screen)
     screen.answer(answer)
     return 0

@@ -16,6 +16,10 @@ A run on pictures takes a picture or a folder of them. Classes and numbers come 
 and points are drawn: --output is then a folder, by default `predicted` in that of the run, with each picture and what
 was found on it, a table of the boxes or points, and the masks as pictures of codes.
 
+A run on series takes a table with what was measured so far, and answers with a line for each step ahead of each series:
+its group, its time, and `predicted`, `low` and `high`. A run on sequences takes a table with a row for each step, and
+answers with a line for each sequence, or, where every step has a class, for each step.
+
 A run on text takes a table with the columns that it was trained on, or a file with one text a line. Classes and numbers
 come as for any table; other tasks add `translation`, `filled` (the likeliest word for each mask), `tags`, `answer`, or,
 of a run that writes, `tokens`, `nll` and `bits_per_byte`.
@@ -65,8 +69,11 @@ def run(line: Line, screen: Screen) -> int:
         )
     if level is not None and not 0 < level < 1:
         raise UserError("--interval must lie between 0 and 1", got=f"{level:g}", do="Write 90 % as --interval 0.9")
+    import numpy as np
+
     import leadline as ll
     from leadline.cli.rows import read, written
+    from leadline.data.cells import Table
 
     trained = ll.load(folder)
     if output is not None:
@@ -75,7 +82,16 @@ def run(line: Line, screen: Screen) -> int:
         from leadline.cli.pictures import predict
 
         return predict(trained, line.words[1], output, level, screen)
-    if isinstance(trained.inputs, ll.data.Tokens):
+    if isinstance(trained.inputs, ll.data.Windows):
+        from leadline.cli.forecasts import forecast_columns
+
+        added = forecast_columns(trained, read(line.words[1]), level)
+        table = Table({}, np.arange(len(added["predicted"])))
+    elif isinstance(trained.inputs, ll.data.Sequences):
+        from leadline.cli.forecasts import sequence_columns
+
+        table, added = sequence_columns(trained, read(line.words[1]), level)
+    elif isinstance(trained.inputs, ll.data.Tokens):
         table, added = _of_text(trained, Path(line.words[1]), level)
     else:
         table = read(line.words[1])

@@ -21,6 +21,8 @@ from leadline.data import SOURCES, find_task, is_path, load, reader_of, source
 from leadline.data.data import Data
 from leadline.data.folder import no_pictures, survey
 from leadline.data.pictures import Pictures
+from leadline.data.sequence_inputs import Sequences
+from leadline.data.series_windows import Windows
 from leadline.data.table import ENDINGS
 from leadline.data.tokens import Tokens
 from leadline.errors import DataError, UnknownName, UserError
@@ -41,7 +43,11 @@ PICTURE_MODELS = {"pixels": "UNet", "boxes": "GridDetector", "points": "Hourglas
 PICTURE_MODEL = "ConvNet"
 #: and on text
 TEXT_MODELS = {"next": "GPT", "pairs": "Transformer", **dict.fromkeys(("masked", "classes", "tags", "spans"), "BERT")}
+#: and on series and sequences
+STEP_MODEL = "Recurrent"
 WORDED = ("text", "source", "task")  # options that make a table one of text
+#: options that make a file one of series or of sequences
+STEPPED = {"horizon": "series", "sequence": "sequences", "field": "sequences"}
 FINE_LR = 1e-4  # for weights that have learned already
 LOW_RANK_LR = 1e-3  # for updates beside them
 MOST_COLUMNS = 12  # of which train and doctor tell
@@ -72,6 +78,8 @@ def default_model(what: str | None, task: str | None = None, argv: Sequence[str]
     if what is not None and reader(what, argv) == "text":
         asked = "pairs" if peek(argv, "--source") else "classes" if peek(argv, "--text") else "next"
         return TEXT_MODELS.get(task or asked, TEXT_MODELS["next"])
+    if what is not None and reader(what, argv) in STEPPED.values():
+        return STEP_MODEL
     if what == "scenes":
         return PICTURE_MODELS.get(task or "pixels", PICTURE_MODEL)
     if what is None or reader(what) not in ("images", "idx"):
@@ -84,6 +92,8 @@ def default_for(data: Data) -> str:
     """The same, of data that have been read."""
     if isinstance(data.inputs, Tokens):
         return TEXT_MODELS[data.inputs.task]
+    if isinstance(data.inputs, (Windows, Sequences)):
+        return STEP_MODEL
     if not isinstance(data.inputs, Pictures):
         return DEFAULT_MODEL
     return PICTURE_MODELS.get(data.target.kind, PICTURE_MODEL)
@@ -96,13 +106,15 @@ def usual_settings(data: Data) -> dict[str, Any]:
     matter also mirrored and changed in colour; classes may be letters, which a mirror makes into others.
 
     Of text about six million tokens are seen, in 1 to 30 epochs, with gradients clipped and the decay on matrices
-    alone, as language models are trained.
+    alone, as language models are trained. Of series and sequences about 300,000 rows are seen, in 10 to 60 epochs.
     """
     if isinstance(data.inputs, Tokens):
         count, length = data.train.x.shape
         epochs = max(1, min(30, round(6e6 / max(1, count * length))))
         batch = max(8, min(64, 16_384 // length, count // 20))
         return {"epochs": epochs, "batch": batch, "lr": 1e-3, "clip": 1.0, "decay_on": "matrices"}
+    if isinstance(data.inputs, (Windows, Sequences)):
+        return {"epochs": max(10, min(60, round(3e5 / len(data.train)))), "clip": 1.0}
     if not isinstance(data.inputs, Pictures):
         return {}
     count, side = len(data.train), min(data.inputs.size)
@@ -118,7 +130,7 @@ def usual_settings(data: Data) -> dict[str, Any]:
 def told_settings(usual: dict[str, Any], chosen: dict[str, Any]) -> str:
     """What was chosen for pictures or text, where nobody named it."""
     words = [shell_words(name, value) for name, value in usual.items() if name not in chosen]
-    what = "these pictures" if "regularize" in usual else "this text"
+    what = "these pictures" if "regularize" in usual else "this text" if "decay_on" in usual else "these rows"
     return f"for {what}, where nothing else is said: {' '.join(words)}" if words else ""
 
 
@@ -128,12 +140,15 @@ def reader(what: str, argv: Sequence[str] = ()) -> str:
     A table is text where the line names columns of it; so is a folder that has pictures too, where the words in it are
     asked for.
     """
-    return read_by(what, {word: peek(argv, f"--{word}") for word in WORDED if peek(argv, f"--{word}")})
+    return read_by(what, {word: peek(argv, f"--{word}") for word in (*WORDED, *STEPPED) if peek(argv, f"--{word}")})
 
 
 def read_by(what: str, options: Mapping[str, Any]) -> str:
     """The same, by the options that are given to the data."""
     name = what if what in SOURCES else reader_of(what) if is_path(what) or Path(what).is_dir() else what
+    stepped = [source for word, source in STEPPED.items() if options.get(word)]
+    if stepped and name != what:
+        return stepped[0]
     if name == "images" and options.get("task") in ("next", "masked"):
         return "text"
     return "text" if name == "table" and any(word in options for word in WORDED) else name
@@ -199,17 +214,16 @@ def data_flags(what: str | None, kind: type[nn.Module], argv: Sequence[str] = ()
     of_rules = {option for rule in RULES.values() for option in rule_choices(rule)}
     taken = {flag.option for flag in others} | of_rules | RESERVED
     name = reader(what, argv)
-    heading = {"text": "data of text", "table": "data of a table", "images": "data of a folder of pictures"}.get(
-        name, f"data {name}"
-    )
-    return flags_of(source(name), "data", group=heading, skip=("path",), taken=taken)
+    heading = {"text": "data of text", "table": "data of a table", "images": "data of a folder of pictures"}
+    heading |= {"series": "data of series", "sequences": "data of sequences"}
+    return flags_of(source(name), "data", group=heading.get(name, f"data {name}"), skip=("path",), taken=taken)
 
 
 def choice_flags() -> list[Flag]:
     """What names a model and a likelihood."""
     models, families = ", ".join(MODELS), ", ".join(LIKELIHOODS)
     usual = f"by default {DEFAULT_MODEL}, for pictures {PICTURE_MODEL}, or as their masks, boxes or points ask, "
-    usual += f"for text {TEXT_MODELS['next']}, or as its task asks"
+    usual += f"for text {TEXT_MODELS['next']}, or as its task asks, for series and sequences {STEP_MODEL}"
     return [
         Flag("model", help=f"what is trained: {models}; {usual}", group="what is trained"),
         Flag("likelihood", help=f"{families}; by default as the target asks", group="what is trained"),

@@ -43,6 +43,10 @@ from leadline.data.plane import blobs, checkerboard, circles, imbalanced, moons,
 from leadline.data.pretext import reconstruction, which_is_original
 from leadline.data.resample import bootstrap, label_noise
 from leadline.data.scenes import scenes
+from leadline.data.sequence_inputs import Sequences
+from leadline.data.sequences import sequences
+from leadline.data.series import series
+from leadline.data.series_windows import Windows
 from leadline.data.table import ENDINGS, table
 from leadline.data.target import Target
 from leadline.data.text import text
@@ -70,16 +74,24 @@ SOURCES: dict[str, Callable[..., Data]] = {
     )
 }
 
-_FROM_FILES: dict[str, Callable[..., Data]] = {"table": table, "images": images, "idx": idx, "text": text}
+_FROM_FILES: dict[str, Callable[..., Data]] = {
+    **{"table": table, "images": images, "idx": idx, "text": text},
+    **{"series": series, "sequences": sequences},
+}
+
+#: options that tell what a path is read as, whatever its ending
+_SAYS = {"text": "text", "source": "text", "horizon": "series", "sequence": "sequences", "field": "sequences"}
 
 #: ways to turn raw rows into network inputs, by the name under which a run records them
 INPUTS: dict[str, type[Inputs]] = {
-    kind.__name__: kind for kind in (Identity, Standardize, Rescale, TableInputs, Whiten, Pictures, Colours, Tokens)
+    kind.__name__: kind
+    for kind in (Identity, Standardize, Rescale, TableInputs, Whiten, Pictures, Colours, Tokens, Windows, Sequences)
 }
 
 
 def source(name: str) -> Callable[..., Data]:
-    """The source of a name, "table", "images", "idx" and "text" included; an unknown name answers with the closest one.
+    """The source of a name, "table", "images", "idx", "text", "series" and "sequences" included; an unknown name
+    answers with the closest one.
 
     >>> source("moons").__name__
     'moons'
@@ -115,7 +127,8 @@ def load(what: str | Path | Mapping[str, Any], /, **options: Any) -> Data:
         )
     name = str(what)
     if is_path(what):
-        name = "text" if any(options.get(word) is not None for word in ("text", "source")) else reader_of(what)
+        said = [reader for word, reader in _SAYS.items() if options.get(word) is not None]
+        name = said[0] if said else reader_of(what)
         options = {"path": what, **options}
     function = source(name)
     return function(**arguments(function, (), options))
@@ -185,9 +198,11 @@ __all__ = [
     "Data",
     "Inputs",
     "Pictures",
+    "Sequences",
     "Split",
     "Target",
     "Tokens",
+    "Windows",
     "arrays",
     "bootstrap",
     "colours",
@@ -202,6 +217,8 @@ __all__ = [
     "memories",
     "reader_of",
     "reconstruction",
+    "sequences",
+    "series",
     "source",
     "table",
     "text",

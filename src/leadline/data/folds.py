@@ -28,6 +28,7 @@ from leadline.data.inputs import Identity, Inputs, Rescale, Standardize
 from leadline.data.outcome import with_figures
 from leadline.data.outcomes import strata
 from leadline.data.pictures import Pictures
+from leadline.data.series_windows import Windows
 from leadline.data.splits import split_indices
 from leadline.data.target import Target
 from leadline.errors import DataError, ShapeError, UserError
@@ -58,6 +59,12 @@ def folds(
     Data(moons, fold 1 of 3: train 39, val 9, test 24; x (2,); y y: upper or lower)
     """
     whole("seed", seed, 0)
+    if isinstance(data.inputs, Windows):
+        raise UserError(
+            "folds must be of rows that do not overlap",
+            got=f"windows of a series, {data.name}",
+            do="Leave folds out: the last part of the time is held out in any case",
+        )
     pool = _pooled(data, groups)
     num = _checked(num, pool)
     if val is None:

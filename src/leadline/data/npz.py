@@ -47,7 +47,7 @@ def of_npz(
         size, channels, fit: as `images` has them; None is as they are.
         how: val, test and seed of the split.
     """
-    arrays = _arrays(path)
+    arrays = arrays_of(path)
     x, y = _pair(path, arrays, (_X, _Y))
     return of_arrays(
         path.stem,
@@ -160,7 +160,8 @@ def _resized(x: Tensor, shape: tuple[int, ...], fit: str) -> Tensor:
     return out
 
 
-def _arrays(path: Path) -> dict[str, np.ndarray]:
+def arrays_of(path: Path) -> dict[str, np.ndarray]:
+    """The arrays of a file by name; one that claims more than it holds is refused."""
     try:
         with zipfile.ZipFile(path) as archive:
             whole = sum(entry.file_size for entry in archive.infolist())

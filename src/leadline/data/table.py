@@ -89,10 +89,10 @@ def table(
     plan = Plan(
         target, kind, drop, categories, missing, bad_rows, val, test, split_seed, group, time, weight, order, log
     )
-    rows, place = _rows(path, "path", bad_rows)
+    rows, place = rows_of(path, "path", bad_rows)
     if (name := ",".join(plan.target)) in rows.columns:  # one name with a comma in it, which a shell's list parts
         target, plan = name, replace(plan, target=name)
-    other, other_place = (None, None) if test_path is None else _rows(test_path, "test_path")
+    other, other_place = (None, None) if test_path is None else rows_of(test_path, "test_path")
     recipe = None
     if place is not None and (test_path is None or other_place is not None):
         options: dict[str, Any] = {"path": str(place), "target": target, "kind": kind, "drop": list(plan.drop)}
@@ -104,7 +104,7 @@ def table(
     return data_of(rows, plan, name="frame" if place is None else stem(place), recipe=recipe, test=other)
 
 
-def _rows(what: Any, argument: str, bad_rows: str = "error") -> tuple[Table, Path | None]:
+def rows_of(what: Any, argument: str, bad_rows: str = "error") -> tuple[Table, Path | None]:
     """The rows of a file, with its place, or of whatever holds a table in memory, which has none."""
     if isinstance(what, (str, Path)):
         place = Path(what).expanduser().absolute()

@@ -125,10 +125,8 @@ def sentences(path: Path) -> tuple[list[tuple[int, list[str], list[str]]], list[
     return found, wrong
 
 
-def _json_lines(path: Path) -> Table:
-    """The table in a file of one JSON object a line; what lies deeper is named with points, a list is its first."""
-    found: list[dict[str, Any]] = []
-    numbers: list[int] = []
+def json_objects(path: Path) -> Iterator[tuple[int, Mapping[str, Any]]]:
+    """The objects of a file of one JSON object a line, each with the number of its line; empty lines are left out."""
     for number, line in _lines(path):
         if not line.strip():
             continue
@@ -140,6 +138,14 @@ def _json_lines(path: Path) -> Table:
             raise DataError(
                 f"every line of {path.name} must be a JSON object", got=f"line {number}: {error}", do="Mend the line"
             ) from None
+        yield number, row
+
+
+def _json_lines(path: Path) -> Table:
+    """The table in a file of one JSON object a line; what lies deeper is named with points, a list is its first."""
+    found: list[dict[str, Any]] = []
+    numbers: list[int] = []
+    for number, row in json_objects(path):
         found.append(dict(_flat(row)))
         numbers.append(number)
     if not found:

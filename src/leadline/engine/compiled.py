@@ -14,7 +14,7 @@ from __future__ import annotations
 import shutil
 import time
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from importlib.util import find_spec
 from typing import Any, cast
 
@@ -55,7 +55,16 @@ def obstacle(rule: Rule, device: torch.device) -> str | None:
         return "the schedule is a torch object"
     if device.type not in ("cpu", "cuda"):
         return f"device {device.type}"
-    return Inline.obstacle(rule.optimizer)
+    return Inline.obstacle(rule.optimizer) or next(said(rule, "eager_only"), None)
+
+
+def said(rule: Rule, name: str) -> Iterator[Any]:
+    """What the modules that a rule trains say of themselves: `eager_only`, the reason why a module is neither traced
+    nor recorded; `unrolled`, that its loop over the steps of a row is written out by a trace, which takes minutes to
+    compile.
+    """
+    modules = cast(Gradient, rule).objective.modules()
+    return (value for value in (getattr(module, name, None) for module in modules) if value)
 
 
 def compiler_missing(device: torch.device) -> str | None:
@@ -85,6 +94,8 @@ def choose(
         return "off", f"not compiled: {reason}" if wish in ("on", "record") else None
     if wish in ("on", "record"):
         return wish, None
+    if next(said(rule, "unrolled"), None):
+        return "record" if device.type == "cuda" and steps >= _RECORDED else "off", None
     if device.type == "cuda":
         return _on_a_gpu(cast(Gradient, rule), steps, probe), None
     tensors = len(cast(Gradient, rule).parameters)

@@ -171,17 +171,19 @@ class Cached:
     def start(self, prompts: Tensor, lengths: Tensor) -> Tensor:
         """Scores behind each prompt."""
         num, size = prompts.shape
+        _known(prompts, getattr(self.model, "num_tokens", None))
         prompts, lengths = prompts.to(self.device), lengths.to(self.device)
         if self.cache is None or len(self.at) != num or self.source is not None:
             self._make_room(num)
         cache = cast(Cache, self.cache)
         cache.at = torch.arange(size, device=self.device).expand(num, size)
+        cache.there = cache.at < lengths[:, None]
         with deferred():  # of all places of a prompt, only the last is scored
             found: Any = self.model.step(prompts, cache)
         last = found._replace(h=_behind(found.h, lengths)) if isinstance(found, Deferred) else _behind(found, lengths)
         scores = self._scored(last)
         self.at.copy_(lengths[:, None].clamp(max=self.length - 1))
-        cache.at = self.at
+        cache.at, cache.there = self.at, None
         if self.scores is None or self.scores.shape != scores.shape:
             self.scores = torch.empty_like(scores, dtype=torch.promote_types(scores.dtype, torch.float32))
         self.scores.copy_(scores)
@@ -238,6 +240,7 @@ class Cached:
         if self.record and choice not in self._graphs:
             near = choice if choice is None else choice.on(self.device)
             state = [self.at, self.tokens, self.number, self.slot, self.words, self.log_p, self.scores]
+            state += [part for kept in cast(Cache, self.cache).states for part in kept]
             try:
                 self._graphs[choice] = _Replayed(lambda: self._one(near), state)
             except RuntimeError:  # a model that asks the host something on its way
@@ -297,6 +300,17 @@ def _put(state: list[Tensor], values: list[Tensor]) -> None:
 def _behind(values: Tensor, lengths: Tensor) -> Tensor:
     """Of (B, T, …), those at the last place of each row, (B, …)."""
     return values[torch.arange(len(values), device=values.device), lengths - 1]
+
+
+def _known(prompts: Tensor, num_tokens: int | None) -> None:
+    """Refuse words that a model does not have: on a GPU they would end the whole process."""
+    low, high = (int(end) for end in prompts.aminmax())
+    if low < 0 or (num_tokens is not None and high >= num_tokens):
+        raise UserError(
+            "prompts must hold tokens of the model" + ("" if num_tokens is None else f", 0 … {num_tokens - 1}"),
+            got=f"{low if low < 0 else high}",
+            do="Use the tokenizer that the model was trained with",
+        )
 
 
 def _device(model: nn.Module) -> torch.device:

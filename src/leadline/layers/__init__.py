@@ -7,24 +7,31 @@ from leadline.layers.attend import attend
 from leadline.layers.attention import CrossAttention, SelfAttention
 from leadline.layers.attention_free import AttentionFree
 from leadline.layers.batch_statistics import BatchRenorm, GhostBatchNorm, exact_statistics
+from leadline.layers.bidirectional import Bidirectional
 from leadline.layers.cache import Cache
 from leadline.layers.channel_attention import ChannelAttention
 from leadline.layers.checkpointed import Checkpointed, recomputed
 from leadline.layers.compressed_attention import CompressedAttention
 from leadline.layers.cross_covariance import CrossCovariance
+from leadline.layers.deep_transition import DeepTransition
 from leadline.layers.drop_connect import DropConnect, SpatialDropout
 from leadline.layers.dropout import Dropout
 from leadline.layers.dynamic_convolution import DynamicConvolution
+from leadline.layers.elman import Elman
 from leadline.layers.feature_norm import feature_norm
 from leadline.layers.feed_forward import FeedForward
+from leadline.layers.gru import GRU
 from leadline.layers.hard_concrete import HardConcrete, gated
 from leadline.layers.hashed_attention import HashedAttention
 from leadline.layers.highway import HighwayLayer
 from leadline.layers.inception import Inception
 from leadline.layers.kernel_attention import KernelAttention
 from leadline.layers.kernel_smoother import KernelSmoother
+from leadline.layers.lecture_gru import LectureGRU
+from leadline.layers.lecture_lstm import LectureLSTM
 from leadline.layers.low_rank_attention import LowRankAttention
 from leadline.layers.low_rank_update import LowRankUpdate
+from leadline.layers.lstm import LSTM
 from leadline.layers.masked_softmax import masked_softmax
 from leadline.layers.normalisation import BatchNorm, ImageLayerNorm
 from leadline.layers.ode import adjoint, integrate
@@ -52,6 +59,8 @@ from leadline.layers.upsampling import SubPixel, shuffled
 from leadline.layers.window_attention import WindowAttention
 
 __all__ = [
+    "GRU",
+    "LSTM",
     "ALiBi",
     "ActNorm",
     "AdditiveAttention",
@@ -59,6 +68,7 @@ __all__ = [
     "AttentionFree",
     "BatchNorm",
     "BatchRenorm",
+    "Bidirectional",
     "BilinearAttention",
     "BottleneckUnit",
     "BucketBias",
@@ -68,11 +78,13 @@ __all__ = [
     "CompressedAttention",
     "CrossAttention",
     "CrossCovariance",
+    "DeepTransition",
     "DepthwiseSeparable",
     "DropBranch",
     "DropConnect",
     "Dropout",
     "DynamicConvolution",
+    "Elman",
     "FeedForward",
     "GhostBatchNorm",
     "HardConcrete",
@@ -83,6 +95,8 @@ __all__ = [
     "KernelAttention",
     "KernelSmoother",
     "LearnedPositions",
+    "LectureGRU",
+    "LectureLSTM",
     "LowRankAttention",
     "LowRankUpdate",
     "LpPool",

@@ -55,6 +55,9 @@ class Cache:
         at: (B, T).
         source_there: (B, S), true where a position of the source is a word of its row.
         tokens: (B, L), those that were read, where a model must look at them again.
+        states: of recurrent layers, which keep those in place of rooms; (B, …) each.
+        begins: what a state is before the first token.
+        there: (B, T), true where what is read next is a word of its row; None where all are.
 
     >>> cache = Cache.empty(num_layers=2, B=3, G=4, L=16, K=8)
     >>> cache.rooms[0].keys.shape
@@ -66,6 +69,9 @@ class Cache:
     sources: list[Room] = field(default_factory=list)
     source_there: Tensor | None = None
     tokens: Tensor | None = None
+    states: list[tuple[Tensor, ...]] = field(default_factory=list)
+    begins: list[tuple[Tensor, ...]] = field(default_factory=list)
+    there: Tensor | None = None
 
     @classmethod
     def empty(
@@ -88,6 +94,6 @@ class Cache:
         for room in (*self.rooms, *self.sources):
             room.reorder(rows)
         self.at.copy_(self.at[rows])
-        for kept in (self.source_there, self.tokens):
+        for kept in (self.source_there, self.tokens, *(part for state in self.states for part in state)):
             if kept is not None:
                 kept.copy_(kept[rows])

@@ -87,6 +87,7 @@ class Joint(Likelihood):
         )
         names = (families,) if isinstance(families, str) else tuple(families)
         names = names or tuple(DEFAULTS[column.kind] for column in columns)
+        names = names * target.dim if len(names) == 1 else names  # one for all
         if len(names) != target.dim:
             raise UserError(
                 f"families must name a likelihood for each of the {target.dim} columns of y",

@@ -52,6 +52,7 @@ from leadline.models.norm_free import NormFree
 from leadline.models.perceptron import Perceptron
 from leadline.models.polynomial import Polynomial
 from leadline.models.pruning import prune
+from leadline.models.recurrent import Recurrent
 from leadline.models.residual import Residual
 from leadline.models.resnet import ResNet
 from leadline.models.resnext import ResNeXt
@@ -113,6 +114,7 @@ MODELS: dict[str, type[nn.Module]] = {
     "GPT": GPT,
     "Transformer": Transformer,
     "T5": T5,
+    "Recurrent": Recurrent,
 }
 
 #: what models of text can learn, by the tasks of `leadline.data.text`
@@ -121,11 +123,12 @@ TEXT_TASKS = {
     "BERT": ("masked", "classes", "tags", "spans"),
     "Transformer": ("pairs",),
     "T5": ("pairs",),
+    "Recurrent": ("next", "classes", "tags"),
 }
 
 #: what `build` fills in from the data; everything else of a constructor is the user's to choose
 FROM_DATA = (
-    *("dim_input", "dim_output", "channels", "size"),
+    *("dim_input", "dim_output", "channels", "channels_first", "size"),
     *("num_tokens", "length", "len_source", "pad", "end", "sep"),
 )
 
@@ -173,7 +176,7 @@ def build(
         sizes["dim_output"] = dim_output
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        model = model_type(**sizes, **options)
+        model = model_type(**{**sizes, **options})
     if data is not None and data.target.dim == told.get("num_tokens") and hasattr(model, "begin_with"):
         rows = data.train.x[: max(1, _COUNTED // max(1, data.train.x.shape[1]))]
         cast(Any, model).begin_with(cast(Any, data.inputs).counts(rows, data.target.dim))
@@ -206,8 +209,11 @@ def sizes_from(
     ({'dim_input': 784}, {'channels': 1, 'size': (28, 28)}, {'dim_input': 40, 'channels': 1})
     """
     wanted = inspect.signature(model_type).parameters
-    if told or "num_tokens" in wanted:
-        return _of_tokens(model_type, shape, told or {})
+    told = told or {}
+    if "num_tokens" in told or ("num_tokens" in wanted and "channels" not in wanted):
+        return _of_tokens(model_type, shape, told)
+    if "num_tokens" in wanted:  # it reads sequences of numbers as well
+        return _of_steps(model_type, shape, told)
     if "channels" not in wanted:
         return {"dim_input": math.prod(shape)}
     if "dim_input" in wanted:  # a series, with or without channels
@@ -219,6 +225,19 @@ def sizes_from(
             return {"channels": shape[0]} | ({"size": tuple(shape[1:])} if "size" in wanted else {})
         must, do = "pictures: (channels, rows, columns)", "MLP, or ConvNet1D for a series"
     raise UserError(f"{model_type.__name__} must be given {must}", got=f"rows of shape {tuple(shape)}", do=f"Use {do}")
+
+
+def _of_steps(model_type: type[nn.Module], shape: Sequence[int], told: Mapping[str, Any]) -> dict[str, Any]:
+    """What a model of sequences is told of rows of numbers: how many channels a step has."""
+    if "channels" in told:
+        return {arg: value for arg, value in told.items() if arg in inspect.signature(model_type).parameters}
+    if len(shape) in (1, 2):  # a series, with or without channels before its steps
+        return {"channels": shape[0], "channels_first": True} if len(shape) == 2 else {"channels": 1}
+    raise UserError(
+        f"{model_type.__name__} must be given tokens, or series: (length,) or (channels, length)",
+        got=f"rows of shape {tuple(shape)}",
+        do="Use ConvNet or ResNet, which read pictures",
+    )
 
 
 def _of_tokens(model_type: type[nn.Module], shape: Sequence[int], told: Mapping[str, Any]) -> dict[str, Any]:
@@ -281,6 +300,7 @@ __all__ = [
     "NormFree",
     "Perceptron",
     "Polynomial",
+    "Recurrent",
     "ResNeXt",
     "ResNet",
     "Residual",

@@ -1,0 +1,98 @@
+"""What the shell says of a run on series or sequences: forecasts as a table, and what they are worth."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from leadline.cli.screen import Screen
+from leadline.data.account import counted
+from leadline.data.cells import Table
+from leadline.data.sequence_inputs import Sequences
+from leadline.data.series_windows import Windows
+from leadline.engine.evaluation import Evaluation
+from leadline.errors import DataError
+from leadline.forecast import LEVEL, Score, forecast, forecasts, scores
+from leadline.run import Run
+
+
+def beside_naive(run: Run, split: str, screen: Screen) -> dict[str, Any]:
+    """Scores of a split beside those of the value of a season ago; nothing of a run that is not on series."""
+    if not forecasts(run):
+        return {}
+    found = scores(run, split)
+    season = f"the value {counted(found.season, 'step')} before"
+    screen.say()
+    screen.table(
+        ("forecasts", "CRPS", "MAE", "MASE", f"held by {found.level:.0%} intervals"),
+        [("of the model", *_told(found.model)), (season, *_told(found.naive))],
+        title=f"on {split}, {counted(found.rows, 'window')}, in the unit of {found.unit}",
+    )
+    return {"forecast": found.to_dict()}
+
+
+def _told(score: Score) -> list[str]:
+    figures = (score.crps, score.mae, score.mase)
+    words = [f"{figure:.4g}" if math.isfinite(figure) else "-" for figure in figures]
+    return [*words, f"{score.coverage:.1%}" if math.isfinite(score.coverage) else "-"]
+
+
+def shown(run: Run, evaluations: Mapping[str, Evaluation]) -> dict[str, Evaluation]:
+    """The metrics as the screen shows them: of forecasts those of all steps ahead together."""
+    if not forecasts(run) or run.target.dim == 1:
+        return dict(evaluations)
+    found = {}
+    for split, own in evaluations.items():
+        names = [name for name in own if not re.search(r"_\d+$", name)]
+        found[split] = Evaluation({n: own[n] for n in names}, {n: own.interval(n) for n in names}, own.count)
+    return found
+
+
+def forecast_columns(trained: Run, table: Table, level: float | None) -> dict[str, list[str]]:
+    """The next values of each series of a table: name of a column → its cells."""
+    found = forecast(trained, table, level or LEVEL)
+    columns = {name: list(cells) for name, cells in found.columns().items()}
+    return {
+        name: [f"{cell:.7g}" if isinstance(cell, float) and math.isfinite(cell) else _word(cell) for cell in cells]
+        for name, cells in columns.items()
+    }
+
+
+def _word(cell: Any) -> str:
+    return cell if isinstance(cell, str) else ""
+
+
+def known_steps(trained: Run, table: Table) -> tuple[Any, Any]:
+    """x and y of a table with what was measured, for a run on series."""
+    inputs = trained.inputs
+    if isinstance(inputs, Windows):
+        return inputs.known_rows(table)
+    raise DataError(
+        "sequences must be measured on a split",
+        got=f"{table.source}, for a run on sequences",
+        do="Leave --data out",
+    )
+
+
+def sequence_columns(trained: Run, table: Table, level: float | None) -> tuple[Table, dict[str, list[str]]]:
+    """A row for each sequence of a table, or for each step where every step is asked, and what is said of it."""
+    import numpy as np
+
+    from leadline.cli.predict import class_columns, number_columns
+    from leadline.data.cells import Text
+
+    inputs: Sequences = trained.inputs  # type: ignore[assignment]
+    x, names = inputs.of_table(table)
+    prediction, target = trained.predict(x), trained.target
+    if target.kind == "tokens":
+        there = x[..., -1] > 0
+        said = [target.classes[int(code)] for code in prediction.mode[there]]
+        names = [name for name, count in zip(names, there.sum(1).tolist()) for _ in range(count)]
+        columns = {"predicted": said}
+    elif target.discrete:
+        columns = class_columns(prediction, target, level)
+    else:
+        columns = number_columns(prediction, level)
+    return Table({inputs.sequence or "sequence": Text(list(names))}, np.arange(len(names))), columns

@@ -1,0 +1,168 @@
+"""The clock of a series: how far apart its moments are, which comes next, and where each stands in day, week and year.
+
+    t_k = t_0 + k s                          numbers, or dates that are s days apart           (1)
+    t_k = the same day, k s months later     dates of a calendar; a last day stays a last day   (2)
+    angle = 2π frac(t / cycle)               read as its sine and cosine                        (3)
+
+Notation   s -> size
+A moment is a float64: the number itself, days since the start of 1970, or without any time the number of the row.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from leadline.data.columns import CYCLES
+from leadline.data.words import plain_text
+
+UNITS = ("row", "number", "day", "month")
+_SECONDS = 86400.0
+_SHORTEST_MONTH = 28.0
+_OFF = 0.01  # parts of a step by which a moment may miss its place
+_STEPS_A_YEAR = {1: 12, 3: 4, 6: 2}  # by the months of a step
+
+
+@dataclass(frozen=True)
+class Clock:
+    """Args:
+        unit: what a step is counted in, one of `UNITS`.
+        size: s, above 0.
+        last: moments are the last days of their months.
+
+    >>> clock = Clock.of([np.array([0.0, 31.0, 59.0, 90.0])], dated=True)
+    >>> clock.unit, clock.size, clock.season, clock.written(clock.later(90.0, 2))
+    ('month', 1.0, 12, ['1970-05-01', '1970-06-01'])
+    """
+
+    unit: str
+    size: float = 1.0
+    last: bool = False
+
+    @classmethod
+    def of(cls, parts: Sequence[np.ndarray], dated: bool) -> Clock:
+        """The clock of moments in ascending order, a part for each series: its step is the commonest distance."""
+        apart = np.concatenate([np.diff(part) for part in parts]) if parts else np.empty(0)
+        unit = "day" if dated else "number"
+        if not len(apart):
+            return cls(unit)
+        every = np.concatenate(parts)
+        if dated and apart.min() >= _SHORTEST_MONTH and (every == np.floor(every)).all():
+            _, day, last = _months(every)
+            if (day == day[0]).all() or last.all():
+                steps = np.concatenate([np.diff(_months(part)[0]) for part in parts])
+                return cls("month", float(_commonest(steps)), bool(last.all() and not (day == day[0]).all()))
+        if dated:
+            return cls(unit, float(_commonest(np.round(apart * _SECONDS, 3))) / _SECONDS)
+        unit_of = float(np.median(apart))
+        return cls(unit, float(_commonest(np.round(apart / unit_of, 6))) * unit_of)
+
+    @property
+    def dated(self) -> bool:
+        """Whether moments are dates."""
+        return self.unit in ("day", "month")
+
+    def places(self, moments: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """How many steps each moment is behind the first, and which fall between two steps."""
+        if self.unit == "month":
+            months = _months(moments)[0]
+            steps = (months - months[0]) / self.size
+        else:
+            steps = (moments - moments[0]) / self.size
+        near = np.rint(steps)
+        return near.astype(np.int64), np.abs(steps - near) > _OFF
+
+    def begin(self, moment: float) -> int:
+        """The place of a moment among all steps of this clock, so that series can be laid side by side."""
+        count = float(_months(np.array([moment]))[0][0]) if self.unit == "month" else moment
+        return math.floor(count / self.size + _OFF)
+
+    def later(self, moment: float, count: int) -> np.ndarray:
+        """The `count` moments behind one (eqs. 1, 2)."""
+        steps = np.arange(1, count + 1)
+        if self.unit != "month":
+            return moment + steps * self.size
+        months, day, _ = _months(np.array([moment]))
+        first = (months + np.rint(steps * self.size).astype(np.int64)).astype("datetime64[M]")
+        ends = (first + 1).astype("datetime64[D]").astype(np.int64) - 1
+        days = first.astype("datetime64[D]").astype(np.int64) + day
+        return (ends if self.last else np.minimum(days, ends)).astype(np.float64)
+
+    @property
+    def season(self) -> int | None:
+        """Steps after which the calendar repeats itself: of hours a day, of days a week, of months a year."""
+        if self.unit == "month":
+            return _STEPS_A_YEAR.get(round(self.size))
+        if self.unit != "day":
+            return None
+        for cycle, shortest in ((1.0, 2), (7.0, 2), (364.0, 12)):
+            steps = cycle / self.size
+            if steps > shortest - 0.5 and abs(steps - round(steps)) < _OFF * steps:
+                return round(steps)
+        return None
+
+    def cycles(self, moments: np.ndarray) -> tuple[str, ...]:
+        """The cycles in which the moments of a training part have gone round at least once."""
+        if not self.dated or not len(moments):
+            return ()
+        step = self.size * (CYCLES["year"] / 12 if self.unit == "month" else 1.0)
+        span = float(np.ptp(moments)) + step
+        return tuple(name for name, days in CYCLES.items() if 2 * step <= days * (1 + _OFF) and span >= days)
+
+    def waves(self, moments: np.ndarray, cycles: Sequence[str]) -> np.ndarray:
+        """Sine and cosine of the place in each cycle (eq. 3), (n, 2 · cycles)."""
+        if not cycles:
+            return np.empty((len(moments), 0))
+        turns = [
+            np.mod(_months(moments)[0], 12) / 12
+            if self.unit == "month" and name == "year"
+            else np.mod(moments / CYCLES[name], 1)
+            for name in cycles
+        ]
+        angles = [2 * math.pi * turn for turn in turns]
+        return np.stack([wave(angle) for angle in angles for wave in (np.sin, np.cos)], 1)
+
+    def written(self, moments: np.ndarray) -> list[str]:
+        """Moments as a table holds them."""
+        if not self.dated:
+            return [plain_text(float(f"{moment:.12g}")) for moment in moments]
+        whole = self.unit == "month" or bool((moments == np.floor(moments)).all() and self.size == round(self.size))
+        seconds = np.rint(moments * _SECONDS).astype(np.int64)
+        if whole:
+            return [str(day) for day in (seconds // 86400).astype("datetime64[D]")]
+        return [str(moment).replace("T", " ") for moment in seconds.astype("datetime64[s]")]
+
+    def step(self) -> str:
+        """A step in words.
+
+        >>> Clock("month").step(), Clock("day", 0.25).step(), Clock("number", 2.0).step()
+        ('1 month', '6 hours', '2')
+        """
+        size, unit = self.size, self.unit
+        if unit == "row":
+            return "1 row"
+        if unit == "number":
+            return f"{size:g}"
+        if unit == "day":
+            lengths = (("day", 1.0), ("hour", 1 / 24), ("minute", 1 / 1440), ("second", 1 / _SECONDS))
+            unit, days = next((own for own in lengths if size >= own[1] * (1 - 1e-9)), lengths[-1])
+            size /= days
+        return f"{size:g} {unit}" + ("" if abs(size - 1) < 1e-9 else "s")
+
+
+def _months(moments: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Months since the start of 1970, days since the start of each month, and whether that is its last day."""
+    days = np.floor(moments).astype(np.int64).astype("datetime64[D]")
+    months = days.astype("datetime64[M]")
+    day = (days - months.astype("datetime64[D]")).astype(np.int64)
+    last = days + 1 == (months + 1).astype("datetime64[D]")
+    return months.astype(np.int64), day, last
+
+
+def _commonest(values: np.ndarray) -> float:
+    """The value that occurs most often; of several the smallest."""
+    found, counts = np.unique(values, return_counts=True)
+    return float(found[counts.argmax()])

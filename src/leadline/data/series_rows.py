@@ -1,0 +1,310 @@
+"""A table as series: one for each value of a group, in the order of time, a value at every step.
+
+unsorted rows      are sorted by their time
+a time twice       is refused: which of the two holds?
+a step missing     is refused, filled with the value before it, or left out ("error", "fill", "join")
+rows at the end    without a target tell what is known of the future
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from leadline.data.account import counted
+from leadline.data.cells import Cells, Table, Text
+from leadline.data.clock import Clock
+from leadline.data.columns import named
+from leadline.data.outcome import read_outcome
+from leadline.data.raw import dates_style, raw_values, read_numbers, shown, words_of, writes_comma
+from leadline.data.words import natural
+from leadline.errors import DataError
+
+GAPS = ("error", "fill", "join")
+_REMEDY = 'pass gaps="fill" to carry the value before it on, or gaps="join" to take the rows around it as neighbours'
+
+
+@dataclass(frozen=True)
+class Roles:
+    """What the columns of a table are.
+
+    Args:
+        target: what is forecast.
+        time: when each row was; None takes rows in their order.
+        group: which series each row is of; None is one series.
+        past: columns of numbers that are read up to the moment of a forecast.
+        gaps: what becomes of missing steps, one of `GAPS`.
+    """
+
+    target: str
+    time: str | None = None
+    group: str | None = None
+    past: tuple[str, ...] = ()
+    gaps: str = "error"
+
+    def check(self, table: Table) -> None:
+        """Refuse names that the table does not have, and a column in two roles."""
+        taken: dict[str, str] = {}
+        given = [("target", self.target), ("time", self.time), ("group", self.group)]
+        for role, name in [*given, *(("past", name) for name in self.past)]:
+            if name is None:
+                continue
+            check_column(table, role, name)
+            if name in taken:
+                raise DataError(
+                    "a column must have one role", got=f"{name!r} as {taken[name]} and {role}", do="Name another column"
+                )
+            taken[name] = role
+
+
+def check_column(table: Table, role: str, name: str) -> None:
+    """Refuse a name that the table does not have."""
+    if name not in table.columns:
+        raise DataError(
+            f"{role} must name a column of {table.source}",
+            got=f"{role} {name!r}" + (" and a file without a line of names" if table.nameless else ""),
+            do=named(str(name), list(table.columns)).rstrip("."),
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Series:
+    """One series, n steps of which the target is known, and further ones of which it is not.
+
+    Args:
+        name: of its group; empty where there is but one series.
+        rows: the row of the table that each step was read from, (n + further,).
+        moments: when each step is, (n + further,).
+        values: the target, (n,).
+        past: the other variables, (n, P), NaN before their first value.
+        made: steps whose value was missing and is carried on, (n,).
+        begin: the place of its first step among those of all series.
+    """
+
+    name: str
+    rows: np.ndarray
+    moments: np.ndarray
+    values: np.ndarray
+    past: np.ndarray
+    made: np.ndarray
+    begin: int = 0
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+
+def series_of(table: Table, roles: Roles, clock: Clock | None = None) -> tuple[list[Series], Clock, list[str]]:
+    """The series of a table, by the natural order of their names; their clock; and what a reader should know.
+
+    Args:
+        clock: what the steps must be, where that is settled already.
+
+    >>> from leadline.data.cells import table_of
+    >>> table = table_of({"year": [2003, 2001, 2002], "sales": [3.0, 1.0, 2.0]})
+    >>> found, clock, notes = series_of(table, Roles("sales", "year"))
+    >>> found[0].values.tolist(), clock.step(), notes
+    ([1.0, 2.0, 3.0], '1', ['the rows are sorted by year'])
+    """
+    roles.check(table)
+    if not len(table):
+        raise DataError(f"{table.source} must have rows", got="none", do="Check that it was written whole")
+    comma = writes_comma(table.columns.values())
+    values, past = target_of(table, roles.target, comma), _past(table, roles.past, comma)
+    moments, dated = moments_of(table, roles.time)
+    parts = [(name, rows[np.argsort(moments[rows], kind="stable")]) for name, rows in _groups(table, roles.group)]
+    notes = [f"the rows are sorted by {roles.time}"] if any((np.diff(rows) < 0).any() for _, rows in parts) else []
+    for _, rows in parts:
+        _check_twice(table, roles, rows, moments[rows])
+    if roles.time is None:
+        found = clock or Clock("row")
+    else:
+        found = Clock.of([moments[rows] for _, rows in parts], dated) if clock is None else clock
+        if found.dated != dated:
+            raise DataError(
+                f"{roles.time}, the time, must be written as it was in training",
+                got="dates" if dated else "numbers",
+                do="Bring dates where it learned from dates, and numbers where it learned from numbers",
+            )
+    every = [_on_steps(table, roles, found, name, rows, moments, values, past) for name, rows in parts]
+    made = sum(int(one.made.sum()) for one in every)
+    notes += [f"{counted(made, 'missing step')} carried on from the value before, and never asked for"] if made else []
+    if roles.time is None:  # they end together
+        every = [replace(one, begin=-len(one)) for one in every]
+    return every, found, notes
+
+
+def target_of(table: Table, name: str, comma: bool) -> np.ndarray:
+    """The numbers of a target, NaN where there is none."""
+    cells = table.columns[name]
+    outcome = read_outcome(name, cells, comma)
+    if outcome.values is None or outcome.misfit.any() or np.isinf(outcome.values).any():
+        wrong = np.zeros(0) if outcome.values is None else outcome.misfit | np.isinf(outcome.values)
+        row = int(np.flatnonzero(wrong)[0]) if len(wrong) else int(np.argmax(~outcome.missing))
+        raise DataError(
+            f"{name}, the target of a series, must hold finite numbers",
+            got=f"{shown(cells, row)} in {table.at(row)}",
+            do="Mend the cell, or name another column as the target",
+        )
+    return outcome.values.astype(np.float64)
+
+
+def _past(table: Table, names: tuple[str, ...], comma: bool) -> np.ndarray:
+    found = np.empty((len(table), len(names)))
+    for k, name in enumerate(names):
+        cells = table.columns[name]
+        found[:, k], misfit = read_numbers(cells, comma=comma)
+        if misfit.any() or np.isinf(found[:, k]).any():
+            row = int(np.flatnonzero(misfit | np.isinf(found[:, k]))[0])
+            raise DataError(
+                f"column {name} must hold finite numbers", got=f"{shown(cells, row)} in {table.at(row)}", do="Mend it"
+            )
+    return found
+
+
+def moments_of(table: Table, name: str | None) -> tuple[np.ndarray, bool]:
+    """When each row was, and whether that is a date."""
+    if name is None:
+        return np.arange(len(table), dtype=np.float64), False
+    cells = table.columns[name]
+    style = _date_style(cells)
+    values, misfit = raw_values(cells, "date", style) if style is not None else read_numbers(cells)
+    wrong = misfit | ~np.isfinite(values)
+    if wrong.any():
+        row = int(np.flatnonzero(wrong)[0])
+        raise DataError(
+            f"{name}, the time, must be a date or a number in every row",
+            got=f"{shown(cells, row)} in {table.at(row)}",
+            do="Write dates like 2024-12-31 or 2024-12-31 18:00, and fill in missing ones",
+        )
+    return values, style is not None
+
+
+def _date_style(cells: Cells) -> str | None:
+    """How the dates of a column are written; None where it holds numbers."""
+    if isinstance(cells, Text):
+        return None if cells.floats() is not None else dates_style(cells) or "ymd"
+    return "" if cells.dtype.kind == "M" else None
+
+
+def _groups(table: Table, group: str | None) -> Iterator[tuple[str, np.ndarray]]:
+    """The name and the rows of each series."""
+    if group is None:
+        yield "", np.arange(len(table))
+        return
+    words, codes = words_of(table.columns[group])
+    lost = np.flatnonzero(np.isin(codes, [k for k, word in enumerate(words) if word is None]))
+    if len(lost):
+        raise DataError(
+            f"{group}, the group, must have a value in every row", got=f"none in {table.at(int(lost[0]))}", do="Mend it"
+        )
+    code = {word: k for k, word in enumerate(words) if word is not None}
+    order = np.argsort(codes, kind="stable")
+    ends = np.searchsorted(codes[order], np.arange(len(words) + 1))
+    for word in sorted(code, key=natural):
+        yield word, order[ends[code[word]] : ends[code[word] + 1]]
+
+
+def _check_twice(table: Table, roles: Roles, rows: np.ndarray, moments: np.ndarray) -> None:
+    twice = np.flatnonzero(np.diff(moments) == 0)
+    if len(twice):
+        one, other = (int(row) for row in rows[twice[0] : twice[0] + 2])
+        more = f" ({len(twice)} such times)" if len(twice) > 1 else ""
+        cells = table.columns[roles.time or ""]
+        raise DataError(
+            f"a series must have one row for each {roles.time}",
+            got=f"{shown(cells, one)} in {table.at(one)} and in {table.at(other)}{more}",
+            do="Name the column that tells the series apart with group=, or join such rows into one"
+            if roles.group is None
+            else f"Join such rows of a {roles.group} into one",
+        )
+
+
+def _on_steps(
+    table: Table,
+    roles: Roles,
+    clock: Clock,
+    name: str,
+    rows: np.ndarray,
+    moments: np.ndarray,
+    values: np.ndarray,
+    past: np.ndarray,
+) -> Series:
+    """One series with a value at every step."""
+    rows = _trimmed(rows, values[rows], roles.gaps)
+    if not len(rows):
+        return Series(name, rows, moments[:0], values[:0], past[:0], np.zeros(0, dtype=bool))
+    places = np.arange(len(rows))
+    if roles.time is not None and roles.gaps != "join":
+        places, off = clock.places(moments[rows])
+        off[1:] |= np.diff(places) == 0
+        if off.any():
+            _refuse_step(table, roles, clock, name, rows, int(np.flatnonzero(off)[0]))
+        missing = np.flatnonzero(np.diff(places) > 1)
+        if len(missing) and roles.gaps == "error":
+            _refuse_gap(table, roles, clock, name, rows, int(missing[0]), np.diff(places) - 1)
+    steps = np.arange(places[-1] + 1)
+    source = np.searchsorted(places, steps, side="right") - 1  # the row of a step, or the last one before it
+    own, made = values[rows][source], places[source] != steps
+    known = np.flatnonzero(~np.isnan(own) & ~made)[-1] + 1
+    own, lost = own[:known], np.isnan(own[:known])
+    if lost.any() and roles.gaps == "error":
+        row = int(rows[source[np.flatnonzero(lost)[0]]])
+        raise DataError(
+            f"{roles.target}, the target, must have a value at every step{_of(roles, name)}",
+            got=f"none in {table.at(row)}" + (f" ({int(lost.sum())} such rows)" if lost.sum() > 1 else ""),
+            do=f"Fill it in; {_REMEDY}",
+        )
+    at = (
+        moments[rows][source]
+        if not made.any()
+        else np.append(moments[rows[0]], clock.later(moments[rows[0]], len(steps) - 1))
+    )
+    filled = _carried(np.column_stack([own, past[rows][source[:known]]]))
+    begin = clock.begin(float(moments[rows[0]])) if roles.time is not None else 0
+    return Series(name, rows[source], at, filled[:, 0], filled[:, 1:], lost | made[:known], begin)
+
+
+def _trimmed(rows: np.ndarray, values: np.ndarray, gaps: str) -> np.ndarray:
+    """The rows from the first known value on; where rows are joined, without those that have none before the last."""
+    known = np.flatnonzero(~np.isnan(values))
+    if not len(known):
+        return rows[:0]
+    keep = np.arange(len(rows)) >= known[0]
+    if gaps == "join":
+        keep &= ~np.isnan(values) | (np.arange(len(rows)) > known[-1])
+    return rows[keep]
+
+
+def _carried(values: np.ndarray) -> np.ndarray:
+    """Each column with the last known value in place of a missing one: nothing of the future is used."""
+    place = np.where(np.isnan(values), 0, np.arange(len(values))[:, None])
+    return np.take_along_axis(values, np.maximum.accumulate(place, 0), 0)
+
+
+def _refuse_step(table: Table, roles: Roles, clock: Clock, name: str, rows: np.ndarray, place: int) -> None:
+    cells = table.columns[roles.time or ""]
+    raise DataError(
+        f"the times of a series must be whole steps apart{_of(roles, name)}",
+        got=f"{shown(cells, int(rows[place]))} in {table.at(int(rows[place]))}, where a step is {clock.step()}",
+        do='Bring the rows to one step, such as daily means, or pass gaps="join" to take rows as neighbours',
+    )
+
+
+def _refuse_gap(
+    table: Table, roles: Roles, clock: Clock, name: str, rows: np.ndarray, place: int, lost: np.ndarray
+) -> None:
+    cells = table.columns[roles.time or ""]
+    before, after = int(rows[place]), int(rows[place + 1])
+    more = f"; {int(lost.sum())} in all" if (lost > 0).sum() > 1 else ""
+    raise DataError(
+        f"a series must have a row for every step{_of(roles, name)}",
+        got=f"{counted(int(lost[place]), 'missing step')} of {clock.step()} between {shown(cells, before)} in "
+        f"{table.at(before)} and {shown(cells, after)} in {table.at(after)}{more}",
+        do=f"Add the rows; {_REMEDY}",
+    )
+
+
+def _of(roles: Roles, name: str) -> str:
+    return "" if roles.group is None else f", that of {roles.group} {name} too"

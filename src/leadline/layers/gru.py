@@ -1,0 +1,57 @@
+"""Gated recurrent unit, as torch defines it and on its kernels (Cho et al., 2014).
+
+    r_t = s(W_r x_t + b_r + U_r h_{t-1} + c_r)                        reset                     (1)
+    u_t = s(W_u x_t + b_u + U_u h_{t-1} + c_u)                        keep                      (2)
+    n_t = tanh(W_n x_t + b_n + r_t * (U_n h_{t-1} + c_n))             candidate                 (3)
+    h_t = u_t * h_{t-1} + (1 - u_t) * n_t,     y_t = h_t                                        (4)
+
+In (3) the reset gate acts behind the matrix; in `leadline.layers.lecture_gru` before it. The two are different
+functions, unless U_n is diagonal.
+
+Notation   s the sigmoid;  W_r, W_u, W_n, one above the other -> kernel.weight_ih_l0, U -> kernel.weight_hh_l0,
+           b -> kernel.bias_ih_l0, c -> kernel.bias_hh_l0: the names of torch.nn.GRU, whose state fits `kernel`
+Shapes     x (B, T, D) -> (B, T, D');  state (h,), h (B, D');  there (B, T)
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from torch import Tensor, nn
+
+from leadline.layers.steps_there import at_last, closed, put_back
+from leadline.settings import whole
+
+
+class GRU(nn.Module):
+    """Args:
+        dim: D.
+        dim_output: D', units; D by default.
+        bias: b and c.
+
+    >>> import torch
+    >>> y, (h,) = GRU(3, 5)(torch.zeros(2, 7, 3))
+    >>> y.shape, h.shape
+    (torch.Size([2, 7, 5]), torch.Size([2, 5]))
+    """
+
+    eager_only = "torch's kernel of a GRU is one call that a trace would take apart"
+
+    def __init__(self, dim: int, dim_output: int | None = None, bias: bool = True):
+        super().__init__()
+        self.dim = whole("dim", dim)
+        self.dim_output = self.dim if dim_output is None else whole("dim_output", dim_output)
+        self.kernel: Any = nn.GRU(self.dim, self.dim_output, bias=bias, batch_first=True)
+
+    def forward(
+        self, x: Tensor, state: tuple[Tensor, ...] | None = None, there: Tensor | None = None
+    ) -> tuple[Tensor, tuple[Tensor, ...]]:
+        """Every step, and the state behind the last one that is there."""
+        x = x.to(self.kernel.weight_ih_l0.dtype)
+        (h,) = state or (x.new_zeros(len(x), self.dim_output),)
+        if there is None:
+            y, last = self.kernel(x, h[None].contiguous())
+            return y, (last[0],)
+        x, order = closed(x, there)
+        y, _ = self.kernel(x, h[None].contiguous())
+        return put_back(y, order, there), (at_last(y, there, h),)

@@ -1,0 +1,316 @@
+"""A linear recurrence along time, all steps at once, and its gradient, which is a linear recurrence back in time.
+
+    h_t  = a_t h_{t-1} + b_t,          h_0 = first                                              (1)
+    s_t  = g_t + ā_{t+1} s_{t+1},      s_{T+1} = 0,   g_t what comes from above                 (2)
+    ∂b_t = s_t,   ∂a_t = s_t h̄_{t-1},   ∂first = ā_1 s_1                                        (3)
+
+Steps t = 1 … K of any chunk take its first state to A h + E, with A = a_K ⋯ a_1 and E what (1) makes of a state of 0:
+
+    (A, E) of all chunks side by side,    then (1) over chunks,    then (1) in all chunks       (4)
+
+That is 2 K + T/K steps of many numbers in place of T steps of few. On a GPU a kernel has the same chunks, as many as
+keep it busy. Sums are in float32 at least, whatever is read and written. Where |a_t| <= 1 no product in (4) grows.
+
+Notation   ā the conjugate;  a complex number is a pair of reals in the last axis inside, so that a compiler reads it
+Shapes     a, b, h (B, T, D), or (B, T, D, 2);  first (B, D), or (B, D, 2)
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Sequence
+from typing import Any, cast
+
+import torch
+from torch import Tensor
+
+from leadline.errors import ShapeError
+from leadline.layers.scan_kernel import scanned, scanned_back
+
+_SHORT = 16  # fewer steps go one by one: chunks of them save nothing
+
+
+def scan(a: Tensor, b: Tensor, first: Tensor | None = None) -> Tensor:
+    """Eq. 1, real or complex; h has the type of b, or a complex one where a or first is complex.
+
+    Args:
+        a: of the shape of b, or one that broadcasts to it.
+        first: h_0; 0 by default.
+
+    >>> half, one = torch.full((1, 4, 1), 0.5), torch.ones(1, 4, 1)
+    >>> scan(half, one).flatten().tolist()
+    [1.0, 1.5, 1.75, 1.875]
+    >>> scan(half, one, torch.tensor([[8.0]])).flatten().tolist()
+    [5.0, 3.5, 2.75, 2.375]
+    """
+    a, first = fitted(a, b, first, 3)
+    if not (a.is_complex() or b.is_complex() or first.is_complex()):
+        return cast(Tensor, _Scan.apply(a, b, first))
+    dtype = torch.promote_types(torch.promote_types(a.dtype, b.dtype), first.dtype)
+    a, b, first = (torch.view_as_real(t.to(dtype).resolve_conj()) for t in (a, b, first))
+    return torch.view_as_complex(cast(Tensor, _Scan.apply(a, b, first)))
+
+
+def scan_pairs(a: Tensor, b: Tensor, first: Tensor | None = None) -> Tensor:
+    """Eq. 1 of complex numbers as pairs, (B, T, D, 2): real and imaginary part.
+
+    >>> turn, start = torch.tensor([0.0, 1.0]), torch.tensor([[[1.0, 0.0]]])  # i, and 1
+    >>> scan_pairs(turn, torch.zeros(1, 3, 1, 2), start).flatten(1).tolist()  # i, -1, -i
+    [[0.0, 1.0, -1.0, 0.0, 0.0, -1.0]]
+    """
+    a, first = fitted(a, b, first, 4)
+    return cast(Tensor, _Scan.apply(a, b, first))
+
+
+def scan_by_steps(a: Tensor, b: Tensor, first: Tensor | None = None) -> Tensor:
+    """Eq. 1 as it stands, one step after another: the twin of `scan`.
+
+    >>> scan_by_steps(torch.full((1, 4, 1), 0.5), torch.ones(1, 4, 1)).flatten().tolist()
+    [1.0, 1.5, 1.75, 1.875]
+    """
+    a, h = fitted(a, b, first, 3)
+    out = []
+    for a_t, b_t in zip(a.unbind(1), b.unbind(1), strict=True):
+        h = a_t * h + b_t
+        out.append(h)
+    return torch.stack(out, 1) if out else torch.empty_like(b)
+
+
+def gated_scan(
+    gate: Tensor, value: Tensor, state: tuple[Tensor, ...] | None, there: Tensor | None
+) -> tuple[Tensor, tuple[Tensor, ...]]:
+    """z_t = u_t * z_{t-1} + (1 - u_t) * value_t with u = s(gate): every step, 0 where none is; and the last state.
+
+    >>> even, value = torch.zeros(1, 2, 1), torch.tensor([[[4.0], [8.0]]])
+    >>> gated_scan(even, value, None, torch.tensor([[True, False]]))[1]
+    (tensor([[2.]]),)
+    """
+    a, b = gate.sigmoid(), (-gate).sigmoid() * value  # 1 - u without the rounding of u
+    (first,) = state or (b.new_zeros(b.shape[0], b.shape[2]),)
+    if there is not None:
+        has = there[..., None]
+        a, b = a.masked_fill(~has, 1.0), b.masked_fill(~has, 0.0)
+    z = scan(a, b, first)
+    last = z[:, -1] if z.shape[1] else first
+    return z if there is None else z.masked_fill(~has, 0.0), (last,)
+
+
+def wide(x: Tensor) -> Tensor:
+    """In float32 at least: a gate near 1, and a state that is added to for long, are lost in 16 bits.
+
+    >>> wide(torch.zeros(1, dtype=torch.bfloat16)).dtype
+    torch.float32
+    """
+    return x.float() if x.element_size() < 4 else x
+
+
+def fitted(a: Tensor, b: Tensor, first: Tensor | None, axes: int) -> tuple[Tensor, Tensor]:
+    """a and first in the shapes that b asks for."""
+    letters = "(B, T, D, 2)" if axes == 4 else "(B, T, D)"
+    if b.dim() != axes or (axes == 4 and b.shape[-1] != 2):
+        raise ShapeError(f"b of a scan must be {letters}", got=f"b {tuple(b.shape)}", do="Give it these axes")
+    try:
+        a = a.expand(b.shape)
+    except RuntimeError:
+        sizes = f"a {tuple(a.shape)}, b {tuple(b.shape)}"
+        raise ShapeError("a of a scan must broadcast to b", got=sizes, do="Give it the shape of b") from None
+    if first is None:
+        return a, b.new_zeros(b.shape[:1] + b.shape[2:])
+    if first.shape != b.shape[:1] + b.shape[2:]:
+        sizes = f"first {tuple(first.shape)}, b {tuple(b.shape)}"
+        raise ShapeError("first of a scan must have the shape of one step of b", got=sizes, do="Leave out T")
+    return a, first
+
+
+class _Scan(torch.autograd.Function):
+    generate_vmap_rule = True
+
+    @staticmethod
+    def forward(a: Tensor, b: Tensor, first: Tensor) -> Tensor:
+        return cast(Tensor, torch.ops.leadline.scan(a, b, first))
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
+        a, _, first = inputs
+        ctx.save_for_backward(a, output, first)
+        ctx.save_for_forward(a, output, first)
+
+    @staticmethod
+    def backward(ctx: Any, g: Tensor) -> tuple[Tensor, ...]:
+        a, h, first = ctx.saved_tensors
+        ga, gb = _Back.apply(a, h, first, g)
+        return ga, gb, _times(gb[:, :1], _conjugate(a[:, :1])).sum(1).to(first.dtype)
+
+    @staticmethod
+    def jvp(ctx: Any, da: Tensor | None, db: Tensor | None, dfirst: Tensor | None) -> Tensor:
+        a, h, first = ctx.saved_tensors
+        rise = torch.zeros_like(h) if db is None else db
+        rise = rise if da is None else rise + _times(da, _before(h, first)).to(h.dtype)
+        return cast(Tensor, _Scan.apply(a, rise, torch.zeros_like(first) if dfirst is None else dfirst))
+
+
+class _Back(torch.autograd.Function):
+    """∂a and ∂b of eq. 3. Its own derivative is a scan again, forward in time."""
+
+    generate_vmap_rule = True
+
+    @staticmethod
+    def forward(a: Tensor, h: Tensor, first: Tensor, g: Tensor) -> tuple[Tensor, Tensor]:
+        return cast(tuple[Tensor, Tensor], torch.ops.leadline.scan_back(a, h, first, g))
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
+        a, h, first, _ = inputs
+        ctx.save_for_backward(a, h, first, output[1])
+        ctx.save_for_forward(a, h, first, output[1])
+
+    @staticmethod
+    def backward(ctx: Any, ua: Tensor, us: Tensor) -> tuple[Tensor, ...]:
+        a, h, first, s = ctx.saved_tensors
+        p = cast(Tensor, _Scan.apply(a, us + _times(ua, _before(h, first)).to(us.dtype), torch.zeros_like(first)))
+        ga = _times(_conjugate(_before(p, torch.zeros_like(first))), s)
+        held = _times(_conjugate(ua), s)
+        gh = torch.cat([held[:, 1:], torch.zeros_like(held[:, :1])], 1)
+        return ga.to(a.dtype), gh.to(h.dtype), held[:, :1].sum(1).to(first.dtype), p
+
+    @staticmethod
+    def jvp(
+        ctx: Any, da: Tensor | None, dh: Tensor | None, dfirst: Tensor | None, dg: Tensor | None
+    ) -> tuple[Tensor, Tensor]:
+        a, h, first, s = ctx.saved_tensors
+        rise = torch.zeros_like(s) if dg is None else dg
+        if da is not None:
+            later = _times(_conjugate(da[:, 1:]), s[:, 1:])
+            rise = rise + torch.cat([later, torch.zeros_like(s[:, :1])], 1).to(s.dtype)
+        dga, ds = _Back.apply(a, h, first, rise)
+        if dh is not None or dfirst is not None:
+            dh, dfirst = (torch.zeros_like(t) if d is None else d for d, t in ((dh, h), (dfirst, first)))
+            dga = dga + _times(s, _conjugate(_before(dh, dfirst))).to(dga.dtype)
+        return dga, ds
+
+
+def _plain(a: Tensor, b: Tensor, first: Tensor) -> Tensor:
+    """Eq. 1 of reals, or of pairs where there is a fourth axis."""
+    a_, b_, first_ = _wide(a, b, first)
+    out = torch.empty(b_.shape, dtype=b_.dtype, device=b.device)
+    chunked(a_, b_, first_, out)
+    return _narrow(out, b)
+
+
+def _plain_back(a: Tensor, h: Tensor, first: Tensor, g: Tensor) -> tuple[Tensor, Tensor]:
+    """∂a and ∂b of eq. 3."""
+    a_, h_, first_, g_ = _wide(a, h, first, g)
+    s, slope = (torch.empty(h_.shape, dtype=h_.dtype, device=h.device) for _ in range(2))
+    s[:, -1:] = g_[:, -1:]
+    chunked(_once(a_).conj_physical().expand(a_.shape)[:, 1:], g_[:, :-1], s[:, -1:].sum(1), s[:, :-1], back=True)
+    slope[:, :1] = first_[:, None].conj_physical()
+    torch.conj_physical(h_[:, :-1], out=slope[:, 1:])
+    return _narrow(slope.mul_(s), a), _narrow(s, h)
+
+
+def _on_cuda(a: Tensor, b: Tensor, first: Tensor) -> Tensor:
+    return scanned(a, b, first) if _kernels_read(a, b) else _plain(a, b, first)
+
+
+def _back_on_cuda(a: Tensor, h: Tensor, first: Tensor, g: Tensor) -> tuple[Tensor, Tensor]:
+    return scanned_back(a, h, first, g) if _kernels_read(a, h) else _plain_back(a, h, first, g)
+
+
+def _rows_joined(op: Any, info: Any, dims: Any, *tensors: Tensor) -> tuple[Any, Any]:
+    """Under vmap: its axis is joined with that of rows."""
+    moved = [
+        t.expand(info.batch_size, *t.shape) if dim is None else t.movedim(dim, 0)
+        for t, dim in zip(tensors, dims, strict=True)
+    ]
+    found, size = op(*(t.flatten(0, 1) for t in moved)), (info.batch_size, moved[0].shape[1])
+    if isinstance(found, Tensor):
+        return found.unflatten(0, size), 0
+    return tuple(t.unflatten(0, size) for t in found), tuple(0 for _ in found)
+
+
+# Operators, so that a trace has one node for a scan. torch.library.custom_op would import a compiler at the first call.
+_library = torch.library.Library("leadline", "FRAGMENT")
+_library.define("scan(Tensor a, Tensor b, Tensor first) -> Tensor")
+_library.define("scan_back(Tensor a, Tensor h, Tensor first, Tensor g) -> (Tensor, Tensor)")
+for _name, _anywhere, _cuda, _fake in (
+    ("scan", _plain, _on_cuda, lambda a, b, first: b.new_empty(b.shape)),
+    ("scan_back", _plain_back, _back_on_cuda, lambda a, h, first, g: (a.new_empty(a.shape), h.new_empty(h.shape))),
+):
+    _library.impl(_name, _anywhere, "CompositeExplicitAutograd")
+    _library.impl(_name, _cuda, "CUDA")
+    torch.library.register_fake(f"leadline::{_name}", _fake, lib=_library)
+    _op = getattr(torch.ops.leadline, _name)
+    torch.library.register_vmap(f"leadline::{_name}", functools.partial(_rows_joined, _op), lib=_library)
+
+
+def chunked(a: Tensor, b: Tensor, first: Tensor, out: Tensor, back: bool = False) -> None:
+    """Eq. 4 into `out`, from the last step to the first where `back`; `K` is near √T, so that both loops are short."""
+    T = b.shape[1]
+    K = math.isqrt(T) if T >= _SHORT else 1
+    M = T // K if K > 1 else 0  # whole chunks; what is left of a row is read step by step
+    whole, rest = (slice(T - M * K, T), slice(0, T - M * K)) if back else (slice(0, M * K), slice(M * K, T))
+    h, turn = first, -1 if back else 1
+    if M:
+        a_, b_, out_ = (t[:, whole].unflatten(1, (M, K)).unbind(2)[::turn] for t in (a, b, out))
+        product, end = (t.clone(memory_format=torch.contiguous_format) for t in (_once(a_[0]), b_[0]))
+        for a_t, b_t in zip(a_[1:], b_[1:], strict=True):
+            torch.addcmul(b_t, a_t, end, out=end)
+            product.mul_(_once(a_t))
+        begins = torch.empty_like(end)
+        products, ends, begin = (t.unbind(1)[::turn] for t in (product.expand(end.shape), end, begins))
+        begin[0].copy_(first)
+        _loop(products[:-1], ends[:-1], begin[0], begin[1:])
+        _loop(a_, b_, begins, out_)
+        h = out[:, whole].select(1, 0 if back else -1)
+    a_, b_, out_ = (t[:, rest].unbind(1)[::turn] for t in (a, b, out))
+    _loop(a_, b_, h, out_)
+
+
+def _loop(a: Sequence[Tensor], b: Sequence[Tensor], h: Tensor, out: Sequence[Tensor]) -> None:
+    for a_t, b_t, out_t in zip(a, b, out, strict=True):
+        h = torch.addcmul(b_t, a_t, h, out=out_t)
+
+
+def _once(a: Tensor) -> Tensor:
+    """Of what an a that was expanded repeats, one: it is the same for all rows, or for all steps."""
+    for axis in (0, 1):
+        a = a.narrow(axis, 0, 1) if a.shape[axis] > 1 and a.stride(axis) == 0 else a
+    return a
+
+
+def _kernels_read(a: Tensor, b: Tensor) -> bool:
+    return b.numel() > 0 and torch.float64 not in (a.dtype, b.dtype)
+
+
+def _wide(*tensors: Tensor) -> list[Tensor]:
+    """In one type, of 32 bits at least, pairs as complex numbers."""
+    dtype = torch.float64 if any(t.dtype == torch.float64 for t in tensors) else torch.float32
+    if tensors[0].dim() == 3:
+        return [t.to(dtype) for t in tensors]
+    return [torch.view_as_complex(t.to(dtype) if _adjacent(t) else t.to(dtype).contiguous()) for t in tensors]
+
+
+def _adjacent(t: Tensor) -> bool:
+    """Whether pairs lie as complex numbers do."""
+    return t.stride(-1) == 1 and not any(step % 2 for step in (*t.stride()[:-1], t.storage_offset()))
+
+
+def _narrow(t: Tensor, like: Tensor) -> Tensor:
+    return (torch.view_as_real(t) if t.is_complex() else t).to(like.dtype)
+
+
+def _before(h: Tensor, first: Tensor) -> Tensor:
+    """h_{t-1} at t."""
+    return torch.cat([first[:, None].to(h.dtype), h[:, :-1]], 1)
+
+
+def _conjugate(x: Tensor) -> Tensor:
+    return x if x.dim() == 3 else torch.stack([x[..., 0], -x[..., 1]], -1)
+
+
+def _times(x: Tensor, y: Tensor) -> Tensor:
+    if x.dim() == 3:
+        return x * y
+    (p, q), (r, s) = x.unbind(-1), y.unbind(-1)
+    return torch.stack([p * r - q * s, p * s + q * r], -1)

@@ -1,0 +1,89 @@
+"""Rows of different lengths in one recurrent layer: which steps are there, without packing and without asking the host.
+
+    order_b = the steps of row b that are there, as they come, then the others            (1)
+    y_b     = f(x_b[order_b]), put back at order_b;   0 where a step is not there           (2)
+    last_b  = y_b at the last step that is there;     the first state where none is         (3)
+
+A recurrence never looks ahead, so what stands behind the last step that is there changes nothing before it: a fast
+kernel may run over it. Where rows are padded at their end, as data are, (1) leaves everything in its place; gaps inside
+of a row are closed by it.
+
+Shapes     there (B, T) of truth values;  x, y (B, T, D);  order (B, T);  last (B, D)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+
+State = tuple[Tensor, ...]
+
+
+def order_of(there: Tensor) -> Tensor:
+    """Eq. 1.
+
+    >>> order_of(torch.tensor([[True, False, True], [True, True, False]])).tolist()
+    [[0, 2, 1], [0, 1, 2]]
+    """
+    return (~there).to(torch.uint8).argsort(dim=1, stable=True)
+
+
+def taken(x: Tensor, order: Tensor) -> Tensor:
+    """The steps of each row in an order of its own.
+
+    >>> taken(torch.tensor([[[5.0], [6.0], [7.0]]]), torch.tensor([[0, 2, 1]])).flatten().tolist()
+    [5.0, 7.0, 6.0]
+    """
+    return x.gather(1, order[..., None].expand(*order.shape, x.shape[-1]))
+
+
+def put_back(y: Tensor, order: Tensor, there: Tensor) -> Tensor:
+    """Eq. 2, of steps that were taken in this order.
+
+    >>> there = torch.tensor([[True, False, True]])
+    >>> put_back(torch.tensor([[[5.0], [7.0], [6.0]]]), order_of(there), there).flatten().tolist()
+    [5.0, 0.0, 7.0]
+    """
+    placed = torch.zeros_like(y).scatter(1, order[..., None].expand_as(y), y)
+    return placed.masked_fill(~there[..., None], 0.0)
+
+
+def closed(x: Tensor, there: Tensor) -> tuple[Tensor, Tensor]:
+    """Rows without gaps: x in the order of eq. 1, 0 behind what is there; and that order."""
+    order = order_of(there)
+    return taken(x.masked_fill(~there[..., None], 0.0), order), order
+
+
+def at_last(y: Tensor, there: Tensor, first: Tensor) -> Tensor:
+    """Eq. 3 of rows without gaps.
+
+    >>> y = torch.tensor([[[5.0], [6.0]], [[7.0], [8.0]]])
+    >>> at_last(y, torch.tensor([[True, False], [False, False]]), torch.ones(2, 1)).tolist()
+    [[5.0], [1.0]]
+    """
+    count = there.sum(1)
+    last = (count - 1).clamp(min=0)[:, None, None].expand(-1, 1, y.shape[-1])
+    return torch.where(count[:, None] > 0, y.gather(1, last)[:, 0], first.to(y.dtype))
+
+
+def loop(step: Callable[[Tensor, State], State], x: Tensor, state: State, there: Tensor | None) -> tuple[Tensor, State]:
+    """A recurrence one step at a time: the first part of its state at every step that is there, else 0; and the state.
+
+    Args:
+        step: from an input (B, D) and a state to the next state.
+
+    >>> total, (last,) = loop(lambda x, s: (x + s[0],), torch.ones(1, 3, 1), (torch.zeros(1, 1),), None)
+    >>> total.flatten().tolist(), last.item()
+    ([1.0, 2.0, 3.0], 3.0)
+    """
+    B, T, _ = x.shape
+    rows = [None] * T if there is None else there[..., None].unbind(1)
+    y = []
+    for x_t, has in zip(x.unbind(1), rows, strict=True):
+        new = step(x_t, state)
+        state = new if has is None else tuple(torch.where(has, a, b) for a, b in zip(new, state, strict=True))
+        y.append(state[0])
+    every = torch.stack(y, 1) if y else state[0].new_zeros(B, 0, state[0].shape[-1])
+    return every if there is None else every.masked_fill(~there[..., None], 0.0), state

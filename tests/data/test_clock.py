@@ -1,0 +1,67 @@
+"""The clock of a series: its step is found, moments go on, and the calendar repeats."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from leadline.data.clock import Clock
+
+
+def _days(*dates: str) -> np.ndarray:
+    return np.array(dates, dtype="datetime64[s]").astype(np.int64) / 86400
+
+
+@pytest.mark.parametrize(
+    ("dates", "step", "season", "after"),
+    [
+        (["2024-01-31", "2024-02-29", "2024-03-31", "2024-04-30"], "1 month", 12, ["2024-05-31", "2024-06-30"]),
+        (["2024-01-15", "2024-04-15", "2024-07-15"], "3 months", 4, ["2024-10-15", "2025-01-15"]),
+        (["2024-01-01", "2024-01-02", "2024-01-03", "2024-01-05"], "1 day", 7, ["2024-01-06", "2024-01-07"]),
+        (["2024-01-01", "2024-01-08", "2024-01-15"], "7 days", 52, ["2024-01-22", "2024-01-29"]),
+        (
+            ["2024-01-01T22:00", "2024-01-01T23:00", "2024-01-02T00:00"],
+            "1 hour", 24, ["2024-01-02 01:00:00", "2024-01-02 02:00:00"],
+        ),
+        (["2000-01-01", "2001-01-01", "2002-01-01"], "12 months", None, ["2003-01-01", "2004-01-01"]),
+    ],
+)  # fmt: skip
+def test_dates_go_on_as_the_calendar_does(dates, step, season, after):
+    moments = _days(*dates)
+    clock = Clock.of([moments], dated=True)
+    assert (clock.step(), clock.season) == (step, season)
+    assert clock.written(clock.later(float(moments[-1]), 2)) == after
+
+
+def test_numbers_have_no_calendar():
+    clock = Clock.of([np.array([1700.0, 1702.0, 1704.0, 1710.0])], dated=False)
+    assert (clock.step(), clock.season, clock.cycles(np.arange(9.0))) == ("2", None, ())
+    assert clock.written(clock.later(1710.0, 1)) == ["1712"]
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.floats(0.001, 100.0), st.floats(-1e4, 1e4), st.integers(2, 60))
+def test_places_count_steps_whatever_their_size(size, first, count):
+    moments = first + size * np.arange(count)
+    clock = Clock.of([moments], dated=False)
+    places, off = clock.places(moments)
+    assert places.tolist() == list(range(count))
+    assert not off.any()
+
+
+def test_a_moment_between_two_steps_is_seen():
+    clock = Clock.of([np.array([0.0, 1.0, 2.0, 3.0])], dated=False)
+    assert clock.places(np.array([0.0, 1.5, 3.0]))[1].tolist() == [False, True, False]
+
+
+def test_waves_repeat_after_their_cycle():
+    clock, days = Clock("day", 1 / 24), np.arange(0, 21, 1 / 24)
+    assert clock.cycles(days) == ("week", "day")
+    waves = clock.waves(days, ("week", "day"))
+    np.testing.assert_allclose(waves[: 7 * 24], waves[7 * 24 : 14 * 24], atol=1e-9)
+    np.testing.assert_allclose(np.square(waves[:, 0]) + np.square(waves[:, 1]), 1)
+    months = _days(*(f"{2000 + k // 12}-{k % 12 + 1:02d}-01" for k in range(36)))
+    year = Clock.of([months], dated=True).waves(months, ("year",))
+    np.testing.assert_allclose(year[:12], year[12:24], atol=1e-12)

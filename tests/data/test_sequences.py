@@ -1,0 +1,154 @@
+"""Sequences of different lengths: padded behind their steps, scaled by training steps alone; what is wrong is named."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import leadline as ll
+from leadline.errors import DataError, UserError
+
+
+def _lists(count: int = 30, channels: int = 2) -> tuple[list[np.ndarray], list[str]]:
+    rng = np.random.default_rng(0)
+    x = [rng.normal(loc=3, size=(2 + k % 4, channels)).astype(np.float32) for k in range(count)]
+    return x, ["up" if k % 2 else "down" for k in range(count)]
+
+
+def _csv(path, x, labels):
+    lines = ["id,t,a,b,word,label"]
+    for k, (own, label) in enumerate(zip(x, labels)):
+        each = label if isinstance(label, list) else [label] * len(own)
+        lines += [f"s{k},{t},{row[0]},{row[1]},w,{each[t]}" for t, row in enumerate(own)]
+    head, *rows = lines
+    np.random.default_rng(1).shuffle(rows)
+    path.write_text("\n".join([head, *rows]) + "\n")
+
+
+def test_rows_are_padded_and_scaled_by_the_training_steps():
+    x, y = _lists()
+    data = ll.data.sequences(x, y)
+    assert data.train.x.shape[1:] == (5, 3) and data.target.classes == ("down", "up")
+    encoded = data.inputs.encode(data.train.x)
+    there = encoded[..., -1] > 0
+    steps = encoded[there][:, :2]
+    torch.testing.assert_close(steps.mean(0), torch.zeros(2), atol=1e-5, rtol=0)
+    torch.testing.assert_close(steps.std(0, unbiased=False), torch.ones(2))
+    assert bool((encoded[~there] == 0).all())
+    row = int(data.test.rows[0])
+    own = data.test.x[0]
+    np.testing.assert_allclose(own[: len(x[row]), :2], x[row])
+    assert own[:, 2].tolist() == [1.0] * len(x[row]) + [0.0] * (5 - len(x[row]))
+
+
+@settings(max_examples=20, deadline=None)
+@given(st.lists(st.integers(1, 9), min_size=1, max_size=5), st.integers(1, 7))
+def test_rows_do_not_depend_on_their_neighbours(lengths, T):
+    inputs = ll.data.Sequences((0.5,), (2.0,), length=T)
+    parts = [np.arange(n, dtype=np.float32) for n in lengths]
+    together = inputs.encode(inputs.read(parts))
+    alone = torch.cat([inputs.encode(inputs.read([part])) for part in parts])
+    assert torch.equal(together, alone) and together.shape == (len(parts), T, 2)
+    assert together[..., -1].sum(1).tolist() == [min(n, T) for n in lengths]
+
+
+def test_all_ways_of_writing_hold_the_same(tmp_path):
+    x, y = _lists()
+    listed = ll.data.sequences(x, y)
+    _csv(tmp_path / "s.csv", x, y)
+    np.savez(tmp_path / "behind.npz", x=np.concatenate(x), lengths=[len(own) for own in x], y=np.array(y))
+    wide = np.zeros((30, 5, 2))
+    for row, own in zip(wide, x):
+        row[: len(own)] = own
+    np.savez(tmp_path / "wide.npz", x=wide, lengths=[len(own) for own in x], y=np.array(y))
+    lines = [json.dumps({"points": own.tolist(), "label": label}) for own, label in zip(x, y)]
+    (tmp_path / "s.jsonl").write_text("\n".join(lines) + "\n")
+    found = [
+        ll.data.sequences(tmp_path / "behind.npz"),
+        ll.data.sequences(tmp_path / "wide.npz"),
+        ll.data.sequences(tmp_path / "s.jsonl", field="points"),
+        ll.data.load(tmp_path / "s.jsonl", field="points"),
+    ]
+    for data in found:
+        assert torch.equal(data.train.x, listed.train.x) and torch.equal(data.test.y, listed.test.y)
+        assert ll.data.load(data.recipe).fingerprint == data.fingerprint
+    table = ll.data.sequences(tmp_path / "s.csv", "label", sequence="id", order="t")
+    assert table.inputs.channels == ("a", "b") and "word: left out" in str(table.account)
+    every = lambda data: {tuple(row.flatten().tolist()) for _, s in data.splits() for row in s.x}  # noqa: E731
+    assert every(table) == every(listed)
+
+
+def test_every_step_may_have_a_class(tmp_path):
+    x, _ = _lists()
+    tags = [[("low", "high")[int(row[0] > 3)] for row in own] for own in x]
+    data = ll.data.sequences(x, tags)
+    assert (data.target.kind, data.target.classes, data.target.dim) == ("tokens", ("high", "low"), 2)
+    there = data.train.x[..., -1] > 0
+    assert bool(((data.train.y >= 0) == there).all())
+    assert bool(((data.train.y == 0) == (data.train.x[..., 0] > 3))[there].all())
+    _csv(tmp_path / "s.csv", x, tags)
+    assert ll.data.sequences(tmp_path / "s.csv", "label", sequence="id", order="t").target.kind == "tokens"
+    model = ll.models.build("Recurrent", data, 2, dim=8, num_layers=1)
+    run = ll.fit(model, data, epochs=25, lr=0.03, progress=False)
+    assert run.evaluate("test")["nll"] < 0.3
+
+
+def test_numbers_are_asked_and_learned():
+    x, _ = _lists(60, 1)
+    data = ll.data.sequences([own[:, 0] for own in x], [float(own.sum()) for own in x])
+    assert data.target.kind == "real" and data.train.y.shape == (39,)
+    run = ll.fit(ll.models.build("MLP", data, 1), data, epochs=30, progress=False)
+    assert run.evaluate("train")["r2"] > 0.8
+    assert len(run.predict([[1.0, 2.0], [3.0]])) == 2
+
+
+def test_what_is_longer_is_cut_and_told():
+    x, y = _lists()
+    data = ll.data.sequences(x, y, length=3)
+    assert data.train.x.shape[1] == 3 and "14 sequences cut to 3 steps" in str(data.account)
+
+
+def test_a_missing_value_is_read_as_the_mean():
+    x, y = _lists()
+    x[0][1, 0] = np.nan
+    data = ll.data.sequences(x, y)
+    assert bool(torch.cat([data.inputs.encode(s.x) for _, s in data.splits()]).isfinite().all())
+
+
+@pytest.mark.parametrize(
+    ("x", "y", "message"),
+    [
+        ([[1.0], [2.0]], ["a"], "a target for each sequence. Got 2 sequences and 1 target"),
+        ([[[1.0, 2.0]], [[1.0]]], ["a", "b"], "every step must have 2 values. Got 1 in sequence 1"),
+        ([[1.0], []], ["a", "b"], "at least one step.*sequence 1"),
+        ([[1.0], ["x"]], ["a", "b"], "must be a list of numbers.*sequence 1"),
+        ([[1.0], [float("inf")]], ["a", "b"], "an infinite value as sequence 1"),
+        ([[1.0, 2.0], [1.0]], [["a", "b"], "a"], "one a sequence, or a list a sequence"),
+        ([[1.0, 2.0], [1.0]], [["a"], ["b"]], "a target for each of its steps. Got 2 steps and 1 target in sequence 0"),
+        ([[1.0], [2.0]], None, "a value for each sequence of a list"),
+        ([], [], "there must be sequences"),
+    ],
+)
+def test_what_is_wrong_is_named(x, y, message):
+    with pytest.raises(UserError, match=message):
+        ll.data.sequences(x, y)
+
+
+def test_what_is_wrong_in_a_table_is_named(tmp_path):
+    path = tmp_path / "s.csv"
+    path.write_text("id,t,a,label\n" + "".join(f"s{k},{t},{k + t},{k % 2}\n" for k in range(9) for t in (0, 1)))
+    with pytest.raises(UserError, match="needs sequence, the column"):
+        ll.data.sequences(path, "label")
+    with pytest.raises(DataError, match="sequence must name a column.*Got sequence 'ids'"):
+        ll.data.sequences(path, "label", sequence="ids")
+    path.write_text("id,t,a,label\ns1,0,1,x\ns1,0,2,x\ns2,0,2,y\n")
+    with pytest.raises(DataError, match="one row for each t. Got the same in line 2 and line 3, of id s1"):
+        ll.data.sequences(path, "label", sequence="id", order="t")
+    path.write_text("id,t,a,label\ns1,0,1,x\ns1,1,2,y\ns2,0,2,y\n")
+    with pytest.raises(DataError, match="label must be the same at all steps.*x, y for id s1, from line 2 on"):
+        ll.data.sequences(path, "label", sequence="id", order="t", each=False)

@@ -1,0 +1,274 @@
+"""Series to windows: what lies where, what is refused and how it is told, and that nothing leaks from the future."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import leadline as ll
+from leadline.data.series import drifts, season_of
+from leadline.errors import DataError, UserError
+
+H, W = 3, 6
+
+
+def _months(count: int) -> list[str]:
+    return [f"{2000 + k // 12}-{k % 12 + 1:02d}-01" for k in range(count)]
+
+
+def _noise(count: int, seed: int = 0) -> np.ndarray:
+    return np.random.default_rng(seed).normal(size=count)
+
+
+def _table(count: int = 90, **columns) -> dict:
+    return {"step": list(range(count)), "v": _noise(count).tolist(), **columns}
+
+
+def _made(table: dict | None = None, **options):
+    return ll.data.series(
+        table or _table(), "v", **{"time": "step", "horizon": H, "window": W, "season": 2, "level": "fixed", **options}
+    )
+
+
+def test_a_window_is_followed_by_its_values():
+    table = _table()
+    data = _made(table)
+    v, mean, deviation = np.array(table["v"]), data.inputs.figures[0].shift, data.inputs.figures[0].scale
+    assert (mean, deviation) == pytest.approx((v[:59].mean(), v[:59].std()), rel=1e-9)  # 65 % of 90 steps
+    for split, first in ((data.train, W - 1), (data.val, None), (data.test, None)):
+        origins = split.time.long().numpy()
+        if first is not None:
+            assert origins[0] == first
+        for row in (0, len(split) // 2, len(split) - 1):
+            o = origins[row]
+            np.testing.assert_allclose(
+                split.x[row, :, 0], (v[o - W + 1 : o + 1] - mean) / deviation, rtol=1e-4, atol=1e-5
+            )
+            np.testing.assert_allclose(split.y[row], v[o + 1 : o + 1 + H], rtol=1e-5)
+    assert bool((data.train.x[..., -1] == 1).all())
+
+
+def test_parts_follow_each_other_and_no_value_is_asked_in_two():
+    data = _made()
+    asked = [{int(o) + h for o in split.time for h in range(1, H + 1)} for split in (data.train, data.val, data.test)]
+    assert max(asked[0]) < min(asked[1]) and max(asked[1]) < min(asked[2])
+    assert max(asked[2]) == 89
+    assert len(asked[0] | asked[1] | asked[2]) == 90 - W
+
+
+@settings(max_examples=15, deadline=None)
+@given(st.integers(59, 89), st.floats(-50, 50))  # 59 steps train
+def test_nothing_leaks_from_the_future(place, value):
+    before, table = _made(), _table()
+    table["v"][place] = value
+    after = _made(table)
+    assert torch.equal(before.train.x, after.train.x) and torch.equal(before.train.y, after.train.y)
+    assert before.target == after.target and before.inputs.config == after.inputs.config
+    for name in ("val", "test"):
+        seen = before[name].time < place
+        assert torch.equal(before[name].x[seen], after[name].x[seen])
+        whole = before[name].time + H < place
+        assert torch.equal(before[name].y[whole], after[name].y[whole])
+
+
+def test_nothing_leaks_through_season_level_and_columns():
+    rng = np.random.default_rng(1)
+    table = {"day": _months(120), "v": np.sin(np.arange(120)).tolist(), "a": rng.normal(size=120).tolist()}
+    table["k"] = ["x" if k % 3 else "y" for k in range(120)]
+    kept = {"time": "day", "horizon": 4, "known": ["k"]}
+    before = ll.data.series(table, "v", **kept)
+    for name, low in (("v", 1e3), ("a", -1e3)):
+        table[name] = [*table[name][:100], *(low * k for k in range(20))]
+    table["k"] = [*table["k"][:100], *["z"] * 20]
+    after = ll.data.series(table, "v", **kept)
+    assert before.inputs.config == after.inputs.config
+    assert torch.equal(before.train.x, after.train.x) and torch.equal(before.train.y, after.train.y)
+
+
+@settings(max_examples=10, deadline=None)
+@given(st.floats(0.01, 1e4), st.floats(-1e4, 1e4), st.integers(-5000, 5000))
+def test_clock_and_unit_do_not_matter_to_what_is_read(scale, shift, first):
+    table = _table()
+    other = {"step": [first + k for k in range(90)], "v": [scale * v + shift for v in table["v"]]}
+    one, two = _made(table), _made(other)
+    torch.testing.assert_close(one.train.x, two.train.x, atol=2e-3, rtol=1e-3)
+    unit = lambda data: (data.train.y - torch.tensor(data.target.shift)) / torch.tensor(data.target.scale)  # noqa: E731
+    torch.testing.assert_close(unit(one), unit(two), atol=5e-2 if abs(shift) > 1e5 * scale else 2e-2, rtol=1e-2)
+
+
+def test_a_short_series_is_padded_behind_its_steps():
+    table = {"g": ["long"] * 60 + ["short"] * 60, "step": [*range(60), *range(60)], "v": _noise(120).tolist()}
+    short = {name: cells[:60] + cells[110:] for name, cells in table.items()}
+    short["step"] = [*range(60), *range(10)]
+    data = _made(short, group="g", window=20)
+    assert data.inputs.figures[1].name == "short"
+    rows = data.train.x[data.train.group == 1]
+    there = rows[..., -1]
+    assert 0 < int(there.sum(1).max()) < 20
+    assert bool((there.sort(1, descending=True).values == there).all())
+    assert bool((rows[there == 0] == 0).all())
+
+
+def test_several_series_have_units_of_their_own():
+    v = _noise(60)
+    table = {"g": ["a"] * 60 + ["b"] * 60, "step": [*range(60)] * 2, "v": [*v, *(1000 + 50 * v)]}
+    data = _made(table, group="g")
+    for split in (data.train, data.test):
+        a, b = (split.group == k for k in (0, 1))
+        torch.testing.assert_close(split.x[a], split.x[b], atol=1e-4, rtol=1e-4)
+        torch.testing.assert_close(split.y[a], split.y[b], atol=1e-4, rtol=1e-4)
+    counts = {**table, "v": [*np.arange(60) % 5, *(np.arange(60) % 7 * 10)]}
+    counted = _made(counts, group="g", kind="count")
+    assert "level" in counted.inputs.channels and float(counted.train.y.max()) == 60
+    assert counted.target.kind == "several" and counted.target.columns[0].kind == "count"
+
+
+def test_what_is_known_ahead_follows_the_window():
+    table = _table(promotion=[float(k) for k in range(90)], other=_noise(90, 2).tolist())
+    data = _made(table, known=["promotion"])
+    assert data.inputs.channels == ("v", "other", "promotion", "ahead", "there")
+    row = data.train.x[0]
+    assert row.shape == (W + H, 5)
+    assert row[:, 3].tolist() == [0.0] * W + [1.0] * H
+    assert bool((row[W:, :2] == 0).all())
+    assert bool((row[1:, 2] > row[:-1, 2]).all())
+    with pytest.raises(DataError, match=r"promotion must be known 3 steps ahead. Got 0 rows behind the last v"):
+        data.inputs.read(table)
+    ahead = {name: [*cells, *([None] * H if name == "v" else range(90, 90 + H))] for name, cells in table.items()}
+    x = data.inputs.read(ahead)
+    assert x.shape == (1, W + H, 5) and float(x[0, W - 1, 0]) != 0
+    assert _made(ahead, known=["promotion"]).fingerprint == data.fingerprint
+
+
+def test_static_columns_are_the_same_at_all_steps():
+    table = {"g": ["a"] * 40 + ["b"] * 40, "step": [*range(40)] * 2, "v": _noise(80).tolist()}
+    table["area"] = [3.0] * 40 + [5.0] * 40
+    data = _made(table, group="g", static=["area", "g"])
+    assert data.inputs.channels == ("v", "area", "g=a", "g=b", "there")
+    table["area"][3] = 4.0
+    with pytest.raises(DataError, match="static column must be the same at all steps.*area, which changes in row 3"):
+        _made(table, group="g", static=["area"])
+
+
+def test_the_level_moves_with_a_trend():
+    steps = np.arange(120.0)
+    v = 2 * steps + np.tile([0.0, 5.0, 1.0, -6.0], 30)
+    data = ll.data.series({"v": v.tolist()}, "v", horizon=4, season=4)
+    assert data.inputs.moving
+    x = data.inputs.encode(data.test.x)
+    torch.testing.assert_close(x[0], x[4], atol=1e-4, rtol=1e-4)  # a season later the window looks the same
+    torch.testing.assert_close(data.test.y[0], data.test.y[4], atol=1e-3, rtol=1e-4)
+    level = data.inputs.level(data.test.x)
+    shift, scale, _ = data.inputs.units(None, len(data.test))
+    o = int(data.test.time[0])
+    measured = data.inputs.as_measured(data.test.y.double(), data.test.x, shift, scale)
+    np.testing.assert_allclose(measured[0], v[o + 1 : o + 5], rtol=1e-5)
+    assert level.shape == (len(data.test), 1)
+    assert not drifts([_noise(200)], 4, 4)
+
+
+def test_a_season_is_found_in_the_calendar_or_in_the_series():
+    wave = np.sin(np.arange(150) * 2 * np.pi / 11) + 0.05 * _noise(150)
+    assert ll.data.series({"v": wave.tolist()}, "v", horizon=3).inputs.season == 11
+    assert ll.data.series({"t": _months(150), "v": wave.tolist()}, "v", time="t", horizon=3).inputs.season == 12
+    assert season_of([_noise(300)], 60) == 1
+    assert season_of([np.cumsum(_noise(300))], 2) == 1
+
+
+def test_rows_are_sorted_and_times_may_be_dates():
+    order = np.random.default_rng(3).permutation(90)
+    table = _table()
+    mixed = {name: [cells[k] for k in order] for name, cells in table.items()}
+    one, two = _made(table), _made(mixed)
+    assert torch.equal(one.train.x, two.train.x) and torch.equal(one.test.y, two.test.y)
+    assert "the rows are sorted by step" in two.account.notes
+
+
+def test_gaps_are_filled_without_looking_ahead_and_never_asked():
+    table = {name: cells[:20] + cells[22:] for name, cells in _table().items()}
+    with pytest.raises(DataError, match=r"2 missing steps of 1 between 19 in row 19 and 22 in row 20.*gaps=\"fill\""):
+        _made(table)
+    filled = _made(table, gaps="fill")
+    v = np.array(_table()["v"])
+    v[20:22] = v[19]
+    shift, scale = filled.inputs.figures[0].shift, filled.inputs.figures[0].scale
+    rows = {int(o): k for k, o in enumerate(filled.train.time)}
+    assert not set(rows) & {17, 18, 19, 20} and 21 in rows and 16 in rows
+    np.testing.assert_allclose(filled.train.x[rows[21], :, 0], (v[16:22] - shift) / scale, rtol=1e-4, atol=1e-5)
+    joined = _made(table, gaps="join")
+    assert len(joined.train) + len(joined.val) + len(joined.test) > len(filled.train)
+
+
+def test_missing_values_of_the_target_are_gaps():
+    table = _table()
+    table["v"][30] = None
+    with pytest.raises(DataError, match="must have a value at every step. Got none in row 30"):
+        _made(table)
+    assert _made(table, gaps="fill").account.notes[0].startswith("1 missing step carried on")
+
+
+@pytest.mark.parametrize(
+    ("change", "options", "message"),
+    [
+        ({"step": [0, *range(89)]}, {}, r"one row for each step. Got 0 in row 0 and in row 1.*group="),
+        ({"step": [*range(40), 39.5, *range(41, 90)]}, {}, "must be whole steps apart. Got 39.5 in row 40, where a st"),
+        ({"v": ["cat"] * 90}, {}, "v, the target of a series, must hold finite numbers. Got 'cat' in row 0"),
+        ({"v": [*map(str, range(89)), "x"]}, {}, "must hold finite numbers. Got 'x' in row 89"),
+        ({"v": [4.0] * 90}, {}, "must have at least two values. Got 4 in all 90 rows"),
+        ({"v": [4.0] * 70 + [5.0] * 20}, {}, "must vary in a training part.*1 series constant in the training part"),
+        ({}, {"horizon": 90}, "longer than the horizon of 90 steps. Got 90 values"),
+        ({}, {"horizon": 40}, "must vary in a training part that is longer than the horizon of 40 steps"),
+        ({}, {"season": 7}, "a window must hold a season. Got window=6, season=7"),
+        ({}, {"time": "when"}, "time must name a column.*Got time 'when'"),
+        ({}, {"known": ["v"]}, "a column must have one role. Got 'v' as target and known"),
+        ({}, {"kind": "count"}, "must be whole and at least 0 to be a count target"),
+        ({}, {"kind": "count", "level": "moving"}, "a moving level is of a real target"),
+        ({}, {"gaps": "leave"}, "gaps must be error, fill or join"),
+        ({}, {"val": 0.6, "test": 0.5}, "fractions that leave time to train on"),
+        ({"step": ["soon"] * 90}, {}, "the time, must be a date or a number in every row. Got 'soon' in row 0"),
+    ],
+)
+def test_what_is_wrong_is_named(change, options, message):
+    with pytest.raises(UserError, match=message):
+        _made({**_table(), **change}, **options)
+
+
+def test_an_empty_file_is_named(tmp_path):
+    (tmp_path / "none.csv").write_text("t,v\n")
+    with pytest.raises(DataError, match="none.csv must have rows"):
+        ll.data.load(tmp_path / "none.csv", target="v", time="t", horizon=2)
+
+
+def test_series_that_cannot_be_learned_from_are_refused_by_name():
+    table = {"g": ["a"] * 60 + ["b"] * 60 + ["c"] * 2, "step": [*range(60), *range(60), 58, 59]}
+    table["v"] = [*_noise(60), *[1.0] * 60, 3.0, 4.0]
+    data = _made(table, group="g")
+    assert [own.name for own in data.inputs.figures] == ["a"]
+    assert "g b: constant in the training part" in str(data.account) and data.account.used == 60
+
+
+def test_a_recipe_makes_the_same_data_again(tmp_path):
+    path = tmp_path / "sales.csv"
+    rows = zip(_months(120), _noise(120))
+    path.write_text("date,v,w\n" + "".join(f"{day},{v},{v + 1}\n" for day, v in rows))
+    data = ll.data.load(path, target="v", time="date", horizon=6)
+    assert data.name == "sales" and data.inputs.cycles == ("year",)
+    assert ll.data.load(data.recipe).fingerprint == data.fingerprint
+    again = ll.data.inputs_from("Windows", data.inputs.config)
+    assert again.config == data.inputs.config
+    table = {"date": _months(120), "v": _noise(120).tolist(), "w": (_noise(120) + 1).tolist()}
+    torch.testing.assert_close(again.read(table), data.inputs.read(table))
+
+
+def test_windows_are_taken_further_apart_when_asked():
+    data = _made(every=4)
+    assert data.train.time.diff().unique().tolist() == [4]
+    assert int(data.test.time[-1]) == 89 - H
+
+
+def test_folds_of_overlapping_windows_are_refused():
+    with pytest.raises(UserError, match="folds must be of rows that do not overlap"):
+        ll.data.folds(_made(), 3)

@@ -1,0 +1,70 @@
+"""Series and sequences from the shell: trained, told beside the season ago, forecast, measured."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from leadline.cli.program import main
+
+
+@pytest.fixture
+def sales(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(0)
+    values = 100 + np.arange(120) + np.tile([0, 20, 5, -10, 3, 1, 0, -8, 4, 9, 30, 40], 10) + rng.normal(size=120)
+    days = [f"{2000 + k // 12}-{k % 12 + 1:02d}-01" for k in range(120)]
+    Path("sales.csv").write_text("date,sales\n" + "".join(f"{day},{v:.3f}\n" for day, v in zip(days, values)))
+    return tmp_path
+
+
+def _answer(capsys) -> dict:
+    return json.loads(capsys.readouterr().out.strip().splitlines()[-1])
+
+
+def test_a_series_is_trained_told_and_forecast(sales, capsys):
+    line = ["train", "sales.csv", "--horizon", "6", "--time", "date", "--target", "sales", "--epochs", "60"]
+    line += ["--lr", "0.05", "--model", "Linear", "--folder", "run", "--no-report"]
+    assert main([*line, "--json"]) == 0
+    answer = _answer(capsys)
+    told = answer["forecast"]
+    assert told["season"] == 12 and told["model"]["mase"] < told["naive"]["mase"]
+    assert set(answer["metrics"]) == {"train", "val", "test"}
+    assert main(["predict", "run", "sales.csv", "--interval", "0.8"]) == 0
+    rows = list(csv.DictReader(io.StringIO(capsys.readouterr().out)))
+    assert [row["date"] for row in rows] == [f"2010-0{m}-01" for m in range(1, 7)]
+    assert all(float(row["low"]) < float(row["predicted"]) < float(row["high"]) for row in rows)
+    assert main(["evaluate", "run"]) == 0
+    shown = capsys.readouterr().out
+    assert "the value 12 steps before" in shown and "rmse_3" not in shown
+    assert main(["evaluate", "run", "--data", "sales.csv"]) == 0
+
+
+def test_the_default_model_reads_the_series(sales, capsys):
+    line = ["train", "sales.csv", "--horizon", "3", "--time", "date", "--target", "sales", "--epochs", "1"]
+    assert main([*line, "--dim", "8", "--folder", "run", "--no-report", "--json"]) == 0
+    model = json.loads(Path("run/run.json").read_text())["model"]
+    assert model["name"] == "Recurrent" and model["config"]["pool"] == "last"
+    assert main(["train", "sales.csv", "--horizon", "3", "--time", "day", "--target", "sales"]) == 2
+    assert "time must name a column of sales.csv. Got time 'day'. Known: date, sales." in capsys.readouterr().err
+
+
+def test_sequences_are_trained_and_predicted(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(0)
+    lines = ["id,t,a,kind"]
+    for k in range(40):
+        rise = 1 if k % 2 else -1
+        lines += [f"s{k},{t},{rise * t + rng.normal():.3f},{'up' if k % 2 else 'down'}" for t in range(3 + k % 4)]
+    Path("s.csv").write_text("\n".join(lines) + "\n")
+    line = ["train", "s.csv", "--sequence", "id", "--order", "t", "--target", "kind", "--epochs", "10", "--dim", "16"]
+    assert main([*line, "--folder", "run", "--no-report", "--json"]) == 0
+    assert _answer(capsys)["metrics"]["test"]["accuracy"] > 0.6
+    assert main(["predict", "run", "s.csv"]) == 0
+    rows = list(csv.DictReader(io.StringIO(capsys.readouterr().out)))
+    assert len(rows) == 40 and rows[0]["id"] == "s0" and {row["predicted"] for row in rows} <= {"up", "down"}

@@ -1,0 +1,159 @@
+"""Forecasts of a run: they move with clock and unit, and are scored beside the value of a season ago."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+import leadline as ll
+from leadline.errors import DataError, UserError
+from leadline.forecast import forecast, forecasts, scores, seasonal
+
+H, M = 4, 4
+
+
+def _values(count: int = 140, trend: float = 0.0) -> np.ndarray:
+    rng = np.random.default_rng(0)
+    return trend * np.arange(count) + np.tile([0.0, 5.0, 1.0, -6.0], count // 4) + rng.normal(size=count)
+
+
+def _data(values: np.ndarray, first: int = 0, **options):
+    table = {"step": [first + k for k in range(len(values))], "v": values.tolist()}
+    return table, ll.data.series(table, "v", time="step", horizon=H, season=M, window=8, **options)
+
+
+def _run(data, likelihood=None, epochs: int = 20, **options):
+    family = likelihood or ll.likelihoods.likelihood_for(data.target)
+    model = ll.models.build("Linear", data, family.dim_output)
+    return ll.fit(model, data, likelihood=family, epochs=epochs, lr=0.03, progress=False, **options)
+
+
+@pytest.mark.parametrize("level", ["fixed", "moving"])
+def test_forecasts_move_with_clock_and_unit(level):
+    values = _values()
+    table, data = _data(values, level=level)
+    other, data_2 = _data(1000 + 20 * values, first=500, level=level)
+    one, two = forecast(_run(data), table), forecast(_run(data_2), other)
+    assert one.moments == ("140", "141", "142", "143") and two.moments == ("640", "641", "642", "643")
+    for end in ("predicted", "low", "high"):
+        np.testing.assert_allclose(getattr(two, end), 1000 + 20 * np.array(getattr(one, end)), rtol=2e-3, atol=0.5)
+    assert all(low < mean < high for low, mean, high in zip(one.low, one.predicted, one.high))
+    np.testing.assert_allclose(one.predicted, [0, 5, 1, -6], atol=1.5)
+
+
+def test_a_moving_level_is_forecast_beyond_what_was_seen():
+    table, data = _data(_values(trend=1.0))
+    assert data.inputs.moving
+    found = forecast(_run(data, epochs=40), table)
+    np.testing.assert_allclose(found.predicted, np.arange(140, 144) + np.array([0, 5, 1, -6]), atol=4)
+
+
+def test_the_value_of_a_season_ago_by_hand():
+    values = _values()
+    _, data = _data(values)
+    centre, spread = seasonal(data.inputs, data.train, data.test)
+    o = int(data.test.time[0])
+    np.testing.assert_allclose(centre[0], values[o - 3 : o + 1], rtol=1e-4, atol=1e-4)
+    origins = data.train.time.long().numpy()
+    errors = np.stack([[values[k + h] - values[k + h - 4] for h in range(1, 5)] for k in origins])
+    np.testing.assert_allclose(spread[0], np.sqrt(np.square(errors).mean(0)), rtol=1e-4)
+
+
+class _Still(nn.Module):
+    """Says 0 of every step ahead."""
+
+    def __init__(self):
+        super().__init__()
+        self.zero = nn.Parameter(torch.zeros(()))
+
+    def forward(self, x):
+        return self.zero * x[:, -1, 0][:, None].expand(-1, H)
+
+
+def test_scores_by_hand():
+    values = _values()
+    _, data = _data(values)
+    run = ll.fit(
+        _Still(), data, likelihood=ll.likelihoods.Normal("fixed", dim=H, sigma=2.0), epochs=1, lr=1e-9, progress=False
+    )
+    found = scores(run, "test", level=0.8)
+    y = data.test.y.double()
+    assert found.model.mae == pytest.approx(float(y.abs().mean()), rel=1e-4)
+    steady = np.abs(values[4:91] - values[:87]).mean()  # 65 % of 140 steps train
+    assert found.model.mase == pytest.approx(found.model.mae / steady, rel=1e-3)
+    assert found.model.coverage == pytest.approx(float((y.abs() <= 1.2815516 * 2).double().mean()))
+    assert found.rows == len(data.test) and found.unit == "v" and found.season == M
+    assert found.naive.mase == pytest.approx(1, abs=0.3) and 0.6 < found.naive.coverage < 0.95
+
+
+def test_a_model_that_learns_beats_the_season_ago():
+    _, data = _data(_values())
+    found = scores(_run(data, epochs=30))
+    assert found.model.crps < 0.9 * found.naive.crps and found.model.mase < found.naive.mase
+    assert 0.75 < found.model.coverage <= 1
+
+
+@pytest.mark.parametrize("family", ["StudentT", "Quantile", "Laplace"])
+def test_families_forecast(family):
+    table, data = _data(_values())
+    options = {"families": (family,)} if family == "Quantile" else {}
+    name = "Joint" if family == "Quantile" else family
+    run = _run(data, ll.likelihoods.likelihood_for(data.target, name, **options), epochs=8)
+    found, score = forecast(run, table), scores(run)
+    assert len(found) == H and all(low < high for low, high in zip(found.low, found.high))
+    assert math.isfinite(score.model.crps) and 0 < score.model.coverage <= 1
+
+
+@pytest.mark.parametrize("family", [None, "NegativeBinomial"])
+def test_counts_of_several_series_stay_counts(family):
+    rng = np.random.default_rng(0)
+    season = np.tile([2.0, 9.0, 4.0, 1.0], 20)
+    table = {"g": ["a"] * 80 + ["b"] * 80, "v": [*rng.poisson(season), *rng.poisson(20 * season)]}
+    data = ll.data.series(table, "v", group="g", horizon=2, season=4, kind="count")
+    options = {} if family is None else {"families": (family,)}
+    run = _run(data, ll.likelihoods.likelihood_for(data.target, "Joint", **options), epochs=30)
+    found, score = forecast(run, table), scores(run)
+    assert found.series == ("a", "a", "b", "b") and found.moments == ("1", "2", "1", "2")
+    assert found.predicted[2] > 5 * found.predicted[0] and all(low == round(low) for low in found.low)
+    assert score.unit == "v" and math.isfinite(score.model.crps)
+
+
+def test_several_series_are_forecast_in_their_own_units():
+    values = _values()
+    names = ["a"] * 140 + ["b"] * 140
+    table = {"g": names, "step": [*range(140)] * 2, "v": [*values, *(500 + 30 * values)]}
+    data = ll.data.series(table, "v", time="step", group="g", horizon=H, season=M)
+    run = _run(data)
+    found = forecast(run, table)
+    a, b = np.array(found.predicted).reshape(2, H)
+    np.testing.assert_allclose(b, 500 + 30 * a, rtol=1e-3)
+    new = {"g": ["c"] * 12, "step": list(range(12)), "v": (70 + 3 * values[:12]).tolist()}
+    c = np.array(forecast(run, new).predicted)
+    assert np.abs(c - 70).max() < 30 and forecast(run, new).series == ("c",) * H
+    assert scores(run).unit == "deviations of each series"
+
+
+def test_a_run_that_is_read_back_forecasts_the_same(tmp_path):
+    table, _ = _data(_values())
+    path = tmp_path / "v.csv"
+    path.write_text("step,v\n" + "".join(f"{s},{v}\n" for s, v in zip(table["step"], table["v"])))
+    data = ll.data.load(path, target="v", time="step", horizon=H, season=M)
+    run = _run(data, epochs=3, folder=tmp_path / "run")
+    again = ll.load(tmp_path / "run")
+    assert forecasts(again)
+    assert forecast(again).to_dict() == forecast(run).to_dict()
+    assert scores(again).to_dict() == scores(run).to_dict()
+
+
+def test_other_runs_do_not_forecast():
+    data = ll.data.moons(num=60)
+    run = ll.fit(ll.models.MLP(2, (4,), 1), data, epochs=1, progress=False)
+    with pytest.raises(UserError, match="must be of series to forecast"):
+        forecast(run)
+    _, series = _data(_values())
+    with pytest.raises(DataError, match="table in memory must be told"):
+        forecast(_run(series, epochs=1))
