@@ -207,3 +207,11 @@ def test_what_does_not_fit_is_said():
     with pytest.raises(UserError, match="read ahead"):
         model = Recurrent(3, num_tokens=5, bidirectional=True)
         model.step(torch.zeros(1, 1, dtype=torch.long), model.cache(1, 4))
+
+
+@pytest.mark.parametrize("name", ["ConvNet1D", "ConvNet"])
+def test_a_model_of_equal_lengths_is_refused_for_padded_sequences(name):
+    data = ll.data.sequences([torch.randn(n, 2) for n in range(5, 25)], target=["a", "b"] * 10)
+    with pytest.raises(UserError, match="Recurrent"):
+        ll.models.build(name, data, 2)
+    assert ll.models.build("Recurrent", data, 2).channels == 2

@@ -216,6 +216,12 @@ def sizes_from(
         return _of_steps(model_type, shape, told)
     if "channels" not in wanted:
         return {"dim_input": math.prod(shape)}
+    if "channels" in told:  # steps before channels, and a last one that says which steps are there
+        raise UserError(
+            f"{model_type.__name__} must be given rows of equal lengths",
+            got="sequences, of which some are padded",
+            do="Use Recurrent, or MLP",
+        )
     if "dim_input" in wanted:  # a series, with or without channels
         if len(shape) in (1, 2):
             return {"dim_input": shape[-1], "channels": shape[0] if len(shape) == 2 else 1}
