@@ -15,19 +15,19 @@ def missed(name):
 
 def test_a_mask_that_leaks_is_noticed(monkeypatch):
     monkeypatch.setattr("leadline.models.gpt.Causal", lambda: Window(100))
-    assert missed("masks-leak-nothing") == ["answers that a later word changes"]
+    assert missed("masks-leak-nothing") == ["share of the answers that a later word changes"]
     monkeypatch.setattr(seeing, "Causal", lambda: Window(100))
     assert "places changed by a later word, earlier words alone" in missed("global-tokens-leak")
 
 
 def test_documents_that_see_each_other_are_noticed(monkeypatch):
     monkeypatch.setattr("leadline.layers.masks.Documents.allows", lambda self, b, i, j: (j == j) & (i == i) & (b == b))
-    assert missed("masks-leak-nothing") == ["answers that another document changes"]
+    assert missed("masks-leak-nothing") == ["share of the answers that another document changes"]
 
 
 def test_padding_that_is_seen_is_noticed(monkeypatch):
     monkeypatch.setattr("leadline.layers.masks.Padding.allows", lambda self, b, i, j: (j == j) & (i == i) & (b == b))
-    assert missed("masks-leak-nothing") == ["answers that padding changes"]
+    assert missed("masks-leak-nothing") == ["share of the answers that padding changes"]
 
 
 def test_weights_that_are_no_distribution_are_noticed(monkeypatch):

@@ -23,6 +23,8 @@ FILES = (
     *("placed_attention", "sequence_norm", "additive_attention", "kernel_smoother", "low_rank_attention"),
     *("kernel_attention", "compressed_attention", "hashed_attention", "synthesizer", "dynamic_convolution"),
     *("spatial_gate", "attention_free", "cross_covariance"),
+    *("elman", "lstm", "gru", "lecture_lstm", "lecture_gru", "bidirectional", "deep_transition"),
+    *("min_gru", "min_lstm", "linear_recurrent_unit"),
 )
 INNER = {"ZeroSkip"}  # a word of `ResidualBlock`
 

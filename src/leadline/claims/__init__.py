@@ -31,6 +31,7 @@ from leadline.claims import (  # noqa: F401 - they enter claims
     positions,
     rates,
     recurrence,
+    recurrence_linear,
     regions,
     regularising,
     residual,

@@ -29,10 +29,13 @@ from leadline.layers.kernel_attention import KernelAttention
 from leadline.layers.kernel_smoother import KernelSmoother
 from leadline.layers.lecture_gru import LectureGRU
 from leadline.layers.lecture_lstm import LectureLSTM
+from leadline.layers.linear_recurrent_unit import LRU
 from leadline.layers.low_rank_attention import LowRankAttention
 from leadline.layers.low_rank_update import LowRankUpdate
 from leadline.layers.lstm import LSTM
 from leadline.layers.masked_softmax import masked_softmax
+from leadline.layers.min_gru import MinGRU
+from leadline.layers.min_lstm import MinLSTM
 from leadline.layers.normalisation import BatchNorm, ImageLayerNorm
 from leadline.layers.ode import adjoint, integrate
 from leadline.layers.patches import Merging, Patches
@@ -60,6 +63,7 @@ from leadline.layers.window_attention import WindowAttention
 
 __all__ = [
     "GRU",
+    "LRU",
     "LSTM",
     "ALiBi",
     "ActNorm",
@@ -103,6 +107,8 @@ __all__ = [
     "MaxBlurPool",
     "MaxPoolDropout",
     "Merging",
+    "MinGRU",
+    "MinLSTM",
     "MultiplicativeNoise",
     "Patches",
     "PlacedAttention",

@@ -8,8 +8,9 @@ Steps t = 1 … K of any chunk take its first state to A h + E, with A = a_K ⋯
 
     (A, E) of all chunks side by side,    then (1) over chunks,    then (1) in all chunks       (4)
 
-That is 2 K + T/K steps of many numbers in place of T steps of few. On a GPU a kernel has the same chunks, as many as
-keep it busy. Sums are in float32 at least, whatever is read and written. Where |a_t| <= 1 no product in (4) grows.
+That is 2 K + T/K steps of many numbers in place of T steps of few, on one core. On a GPU a kernel has the same chunks,
+as many as keep it busy. Sums are in float32 at least, whatever is read and written. Where |a_t| <= 1 no product in (4)
+grows.
 
 Notation   ā the conjugate;  a complex number is a pair of reals in the last axis inside, so that a compiler reads it
 Shapes     a, b, h (B, T, D), or (B, T, D, 2);  first (B, D), or (B, D, 2)
@@ -28,7 +29,10 @@ from torch import Tensor
 from leadline.errors import ShapeError
 from leadline.layers.scan_kernel import scanned, scanned_back
 
-_SHORT = 16  # fewer steps go one by one: chunks of them save nothing
+_SHORT, _FEW = 16, 4  # fewer steps, or fewer chunks, save nothing: such rows go step by step
+#: torch divides what has 32,768 numbers or more among threads. A scan is hundreds of small calls, and threads that meet
+#: at the end of each cost far more than they save where another program has one of the cores
+_ALONE = 32_767
 
 
 def scan(a: Tensor, b: Tensor, first: Tensor | None = None) -> Tensor:
@@ -245,10 +249,27 @@ for _name, _anywhere, _cuda, _fake in (
 
 
 def chunked(a: Tensor, b: Tensor, first: Tensor, out: Tensor, back: bool = False) -> None:
-    """Eq. 4 into `out`, from the last step to the first where `back`; `K` is near √T, so that both loops are short."""
+    """Eq. 4 into `out`, from the last step to the first where `back`; a few rows at a time."""
+    B, T, D = b.shape
+    rows, M = shares(B, T, D)
+    for begin in range(0, B, rows):
+        own = slice(begin, begin + rows)
+        _chunked(a[own], b[own], first[own], out[own], back, M)
+
+
+def shares(B: int, T: int, D: int) -> tuple[int, int]:
+    """Rows that are read together, and chunks M of each, near √T so that both loops are short; 0 to go step by step.
+
+    >>> shares(8, 4096, 256), shares(8, 4096, 2048), shares(8, 10, 256)
+    ((1, 64), (1, 15), (8, 0))
+    """
+    M = min(T // math.isqrt(T), _ALONE // max(D, 1)) if T >= _SHORT else 0
+    return (max(1, _ALONE // (M * D)), M) if M >= _FEW and D else (max(B, 1), 0)
+
+
+def _chunked(a: Tensor, b: Tensor, first: Tensor, out: Tensor, back: bool, M: int) -> None:
     T = b.shape[1]
-    K = math.isqrt(T) if T >= _SHORT else 1
-    M = T // K if K > 1 else 0  # whole chunks; what is left of a row is read step by step
+    K = T // M if M else 0  # what is left of a row behind M chunks of K steps is read step by step
     whole, rest = (slice(T - M * K, T), slice(0, T - M * K)) if back else (slice(0, M * K), slice(M * K, T))
     h, turn = first, -1 if back else 1
     if M:
