@@ -94,9 +94,10 @@ def test_clock_and_unit_do_not_matter_to_what_is_read(scale, shift, first):
     table = _table()
     other = {"step": [first + k for k in range(90)], "v": [scale * v + shift for v in table["v"]]}
     one, two = _made(table), _made(other)
-    torch.testing.assert_close(one.train.x, two.train.x, atol=2e-3, rtol=1e-3)
+    rounding = 2**-21 * (1 + abs(shift) / scale)  # of values that are kept in float32
+    torch.testing.assert_close(one.train.x, two.train.x, atol=1e-4 + rounding, rtol=0)
     unit = lambda data: (data.train.y - torch.tensor(data.target.shift)) / torch.tensor(data.target.scale)  # noqa: E731
-    torch.testing.assert_close(unit(one), unit(two), atol=5e-2 if abs(shift) > 1e5 * scale else 2e-2, rtol=1e-2)
+    torch.testing.assert_close(unit(one), unit(two), atol=1e-4 + rounding, rtol=0)
 
 
 def test_a_short_series_is_padded_behind_its_steps():
