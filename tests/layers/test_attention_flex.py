@@ -1,8 +1,11 @@
 """FlexAttention, uncompiled: the same as the dense mask, for every rule."""
 
+from functools import partial
+
 import pytest
 import torch
 
+from leadline.layers import flex
 from leadline.layers import masks as m
 from leadline.layers.attend import attend
 from leadline.layers.flex import _found_once, flex_attend, worth_it
@@ -52,6 +55,19 @@ def test_blocks_are_found_once_for_a_mask_and_then_forgotten():
     for _ in range(9):  # steps, each with a mask of its own
         flex_attend(q, q, q, m.Padding(torch.ones(B, T, dtype=torch.bool)))
     assert _found_once.cache_info().misses == 10 and _found_once.cache_info().currsize <= 4
+
+
+def test_more_masks_than_torch_compiles_of_itself(monkeypatch):
+    monkeypatch.setattr(torch, "compile", partial(torch.compile, backend="eager"))  # traced, guarded and counted alike
+    kernel = flex._compiled.__wrapped__()
+    monkeypatch.setattr(flex, "_compiled", lambda: kernel)
+    q, rule = drawn(1, 1, 8, 16), m.Window(2)
+    torch._dynamo.reset()
+    with torch._dynamo.config.patch(recompile_limit=2, fail_on_recompile_limit_hit=True):  # as 8 is, in fewer masks
+        for _ in range(4):
+            rule = ~rule
+            found = flex._fused(q, q, q, block_mask=flex._blocks_of(rule, 1, 8, 8, q.device))
+            torch.testing.assert_close(found, attend(q, q, q, rule), rtol=1e-4, atol=1e-5)
 
 
 def test_short_rows_and_cpus_go_the_plain_way():

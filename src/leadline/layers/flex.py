@@ -19,6 +19,7 @@ from torch.fx.experimental.proxy_tensor import get_proxy_mode
 from leadline.layers.masks import Mask
 
 PAIRS = 1024 * 1024  #: queries times keys from which on it is used
+KERNELS = 256  #: kernels a process may compile; torch's own limit is 8, behind which it writes the scores out
 
 
 def worth_it(q: Tensor, k: Tensor, v: Tensor) -> bool:
@@ -52,8 +53,15 @@ def flex_attend(q: Tensor, k: Tensor, v: Tensor, mask: Mask, scale: float | None
     from torch.nn.attention.flex_attention import flex_attention
 
     blocks = _blocks_of(mask, len(q), q.shape[2], k.shape[2], q.device)
-    kernel = _compiled() if q.is_cuda and not torch.compiler.is_compiling() else flex_attention
+    kernel = _fused if q.is_cuda and not torch.compiler.is_compiling() else flex_attention
     return kernel(q, k, v, block_mask=blocks, scale=scale, enable_gqa=k.shape[1] != q.shape[1])
+
+
+def _fused(*args: Any, **options: Any) -> Any:
+    """A kernel for each rule, type, width and kind of shape: a process that meets many masks needs more than eight."""
+    kernel = _compiled()  # first: it imports what is patched
+    with torch._dynamo.config.patch(recompile_limit=KERNELS):
+        return kernel(*args, **options)
 
 
 @cache
