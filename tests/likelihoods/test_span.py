@@ -7,8 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from leadline.data.target import Target
+from leadline.engine.evaluation import evaluate
 from leadline.errors import DataError, ShapeError, UserError
-from leadline.likelihoods import Span, likelihood_for
+from leadline.likelihoods import PlackettLuce, Signs, Span, likelihood_for
 from leadline.likelihoods.span import best_span, overlap
 from leadline.testing import check_likelihood
 
@@ -115,3 +116,25 @@ def test_outputs_that_do_not_fit_are_refused():
         Span().check_output(torch.zeros(2, 5, 2), torch.tensor([[0, 1], [2, 5]]))
     with pytest.raises(UserError, match="longest"):
         Span(longest=0)
+
+
+def test_the_interval_of_f1_stays_between_0_and_1():
+    output = torch.full((12, 9, 2), -9.0)
+    output[:, 8] = 9.0  # says the last position alone
+    for part, (low, high) in (((0, 3), (0.0, None)), ((8, 8), (None, 1.0))):
+        y = torch.tensor([part] * 12)
+        y[0] = torch.tensor([7, 8])  # one of twelve is half right: 1.96 errors of the mean reach past the end
+        found = evaluate(Span(), output, y).interval("f1")
+        assert found[0] == low or found[1] == high
+        assert 0 <= found[0] <= found[1] <= 1
+
+
+def test_shares_of_a_row_stay_between_0_and_1():
+    y = torch.ones(12, 4)
+    output = y.clone()
+    output[0, 0] = -1  # 3 of 4 bits in one row of twelve
+    assert evaluate(Signs(4), output, y).interval("bits")[1] == 1
+    ranks = torch.arange(3).repeat(12, 1)
+    scores = torch.tensor([3.0, 2.0, 1.0]).repeat(12, 1)
+    scores[0] = torch.tensor([2.0, 3.0, 1.0])
+    assert evaluate(PlackettLuce(3), scores, ranks).interval("pairs")[1] == 1

@@ -154,6 +154,7 @@ def summed_up(
     covariance = centred @ centred.T / total**2  # of the weighted means
     positive = {name for name, row in zip(measures, stacked, strict=True) if bool((row >= 0).all())}
     spans = _spans(likelihood, mean, covariance.cpu(), positive)
+    bounded = likelihood.shares if isinstance(likelihood, Likelihood) else ()
     intervals = {}
     for name, value in values.items():
         if count < 2:
@@ -161,7 +162,8 @@ def summed_up(
         elif name in shares:
             intervals[name] = wilson(value, float(total * total / spread))
         elif name in half and (value == mean[name] or name not in spans):  # and no function of other means
-            intervals[name] = (value - half[name], value + half[name])
+            low, high = value - half[name], value + half[name]
+            intervals[name] = (max(low, 0.0), min(high, 1.0)) if name in bounded else (low, high)
         else:
             intervals[name] = spans[name]
     overall = likelihood.overall(tallies) if tallies else {}

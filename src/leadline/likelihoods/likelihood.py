@@ -34,6 +34,8 @@ class Likelihood(nn.Module, ABC, Configured):
     #: the metric by which people judge this family, and whether more of it is better
     headline: str = "nll"
     higher_is_better: bool = False
+    #: measures between 0 and 1 of each row, which their intervals must not leave; those of 0s and 1s need no naming
+    shares: tuple[str, ...] = ()
     #: whether it is a distribution at all; losses that are none have no nll, and say so when asked for a probability
     has_density: bool = True
     #: whether shift and scale, the unit of y, act through the buffers `_shift` and `_scale` alone

@@ -47,6 +47,7 @@ class Pixels(Likelihood):
     """
 
     headline = "mean_iou"
+    shares = ("accuracy",)
     higher_is_better = True
     kinds = ("pixels",)
 

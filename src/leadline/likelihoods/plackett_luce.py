@@ -39,6 +39,7 @@ class PlackettLuce(Likelihood):
     """
 
     headline = "pairs"
+    shares = ("pairs",)
     higher_is_better = True
     kinds = ("ranking", "real")
 

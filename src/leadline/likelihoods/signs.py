@@ -36,6 +36,7 @@ class Signs(Likelihood):
     """
 
     headline = "overlap"
+    shares = ("bits",)
     higher_is_better = True
     kinds = ("signs",)
 

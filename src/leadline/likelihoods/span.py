@@ -42,6 +42,7 @@ class Span(Likelihood):
 
     headline = "f1"
     higher_is_better = True
+    shares = ("f1",)
     kinds = ("span",)
 
     def __init__(self, longest: int = 30):
