@@ -147,7 +147,9 @@ def resume(
 
 
 def load(folder: str | Path, *, model: nn.Module | None = None, data: Data | None = None) -> Run:
-    """Read a run back, with the best weights so far. Trains nothing, changes nothing.
+    """Read a run back, with the best weights of its newest checkpoint. Trains nothing, changes nothing.
+
+    The history is all that was recorded, of a run that was killed too.
 
     Predicting needs the folder alone; evaluating also needs the data, which are read again where they still are.
     """
@@ -176,7 +178,7 @@ def load(folder: str | Path, *, model: nn.Module | None = None, data: Data | Non
         _inputs_of(record),
         Target.from_config(config["data"]["target"]),
         tuple(config["data"]["shape"]),
-        [line for line in record.lines("metrics.jsonl") if line["step"] <= plain["step"]],
+        record.lines("metrics.jsonl"),  # behind the newest checkpoint too: it happened, until resume repeats it
         [Finding(**entry) for entry in record.findings()],
         plain["ended"] or config.get("ended") or "interrupted",
         plain["best_epoch"] or None,

@@ -2,13 +2,15 @@
 
 import errno
 import json
+import math
 
 import pytest
 import torch
 from engine_runs import StopAt, mlp, moons
 
 import leadline as ll
-from leadline.engine import files
+from leadline.engine import files, keeper
+from leadline.engine.events import EpochDone
 from leadline.engine.record import Record
 from leadline.errors import RunError
 
@@ -57,6 +59,23 @@ def test_metrics_are_the_history(tmp_path):
     run = fit(tmp_path / "run")
     assert Record.open(tmp_path / "run").lines("metrics.jsonl") == run.history
     assert ll.load(tmp_path / "run").history == run.history
+
+
+def test_a_killed_run_shows_what_was_recorded(tmp_path, monkeypatch):
+    monkeypatch.setattr(keeper, "_LEAST_SECONDS", math.inf)  # no checkpoint but the first
+
+    def power_cut(event):
+        if isinstance(event, EpochDone) and event.epoch == 2:
+            raise SystemError("power cut")
+
+    with pytest.raises(SystemError, match="power cut"):
+        fit(tmp_path / "run", power_cut)
+    loaded = ll.load(tmp_path / "run")
+    assert loaded.history == Record.open(tmp_path / "run").lines("metrics.jsonl")
+    assert [line["epoch"] for line in loaded.history] == [1, 2]
+    assert loaded.reason == "interrupted"
+    ended = ll.resume(tmp_path / "run", progress=False)
+    assert ended.history == fit(tmp_path / "whole").history
 
 
 @pytest.mark.parametrize("torn", ['{"epoch": 3, "st', "{", '{"epoch": 3}{'])
