@@ -16,6 +16,7 @@ CONFIGS = [
     {"image_size": 36, "depths": [2, 3, 2], "num_heads": [1, 2, 4], "window_size": 4},
     {"image_size": 45, "patch_size": 4, "window_size": 5},  # neither patch nor window divides
     {"image_size": 16, "window_size": 4},  # the second stage is one window
+    {"image_size": [8, 44], "window_size": 4, "depths": [2], "num_heads": [2]},  # the short side is one: nothing shifts
 ]
 
 

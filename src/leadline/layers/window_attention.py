@@ -6,7 +6,8 @@
 (2) is computed on a picture that is rolled up and left. Some windows then hold places from opposite borders: those may
 not look at each other. Places that fill up the last windows are zeros, and are looked at like any others.
 
-A picture smaller than a window is one window, and not shifted: it reads the middle of the table.
+Where the shorter side is one window or less, windows are as large as that side and are not shifted, along the longer
+side neither, as in the paper's code; a smaller window reads the middle of the table.
 
 Notation   t -> offsets, one number for each head and each of (2W - 1)² differences
 Shapes     (B, Y, X, D) -> (B, Y, X, D);  offsets ((2W - 1)², H)
