@@ -2,6 +2,7 @@
 of one's own that a run is measured on.
 """
 
+import csv
 import json
 import shutil
 
@@ -125,6 +126,23 @@ def test_what_is_cut_is_told(walk, tmp_path, capsys, task):
     (tmp_path / "lines.txt").write_text("the cat\n" + "the cat sat on a mat. " * 30 + "\n")
     assert main(["predict", str(walk / "runs" / task), str(tmp_path / "lines.txt")]) == 0
     assert "note: 1 text cut" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("task, word", [("tags", "cat"), ("masked", "<mask>")])
+def test_a_line_that_is_too_long_is_read_in_parts_and_told(walk, tmp_path, capsys, task, word):
+    run = ll.load(walk / "runs" / task)
+    (tmp_path / "lines.txt").write_text("the cat ran\n\n" + f"the {word} sat on a mat. " * 30 + "\nthe dog ran\n")
+    assert main(["predict", str(run.folder), str(tmp_path / "lines.txt")]) == 0
+    said = capsys.readouterr()
+    at_once = f"longer than the {run.inputs.length} tokens that the model reads at once, and read in parts"
+    assert f"note: 1 text {at_once}: line 3\n" in said.err
+    _, short, (text, answer), last = csv.reader(said.out.splitlines())
+    if task == "tags":  # one for each word; and of the first words those that they have alone
+        assert [len(row[1].split()) for row in (short, (text, answer), last)] == [3, 180, 3]
+        assert set(answer.split()) <= set(run.target.classes)
+    else:  # what was not hidden stands as it was
+        assert short == ["the cat ran"] * 2 and "<mask>" not in answer
+        assert len(run.inputs.tokenizer.encode(answer)) > 4 * run.inputs.length and answer.count("mat.") >= 30
 
 
 def test_a_sentence_that_is_too_long_to_translate_is_refused(told):

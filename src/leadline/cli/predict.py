@@ -117,6 +117,12 @@ def _of_text(trained: Any, path: Path, level: float | None) -> tuple[Any, dict[s
     table, rows = texts.table_of(path, trained.inputs)
     if cut := texts.num_cut(trained.inputs, rows):
         print(f"note: {counted(cut, 'text')} cut to the tokens that the model reads", file=sys.stderr)
+    if long := texts.in_parts(trained.inputs, rows):
+        named = ", ".join(str(table.numbers[row]) for row in long[:5]) + (", …" if long[5:] else "")
+        told = (
+            f"{counted(len(long), 'text')} longer than the {trained.inputs.length} tokens that the model reads at once"
+        )
+        print(f"note: {told}, and read in parts: {table.word} {named}", file=sys.stderr)
     if trained.inputs.task != "classes":
         return table, texts.columns_of(trained, rows)
     prediction = trained.predict([row[0] if len(row) == 1 else tuple(row) for row in rows])

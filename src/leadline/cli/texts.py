@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 import numpy as np
 import torch
@@ -38,7 +38,8 @@ def table_of(path: Path, inputs: Tokens) -> tuple[Table, list[list[str]]]:
         do = "Name one file" if path.is_dir() else "Check the path"
         raise DataError("there must be a file of texts", got=got, do=do)
     try:
-        lines = [line for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
+        read = enumerate(path.read_text(encoding="utf-8").splitlines(), 1)
+        lines = {number: line for number, line in read if line.strip()}
     except UnicodeDecodeError:
         got = f"{path.name}, which is not"
         raise DataError("a file of texts must be UTF-8", got=got, do="Save it as UTF-8") from None
@@ -50,7 +51,8 @@ def table_of(path: Path, inputs: Tokens) -> tuple[Table, list[list[str]]]:
             got=f"{path.name}, lines of text",
             do=f"Write a .csv with the columns {' and '.join(inputs.names)}",
         )
-    return Table({"text": Text(lines)}, np.arange(len(lines)) + 1, "line", path.name), [[line] for line in lines]
+    texts = list(lines.values())
+    return Table({"text": Text(texts)}, np.array(list(lines)), "line", path.name), [[text] for text in texts]
 
 
 def num_cut(inputs: Tokens, texts: list[list[str]]) -> int:
@@ -59,6 +61,17 @@ def num_cut(inputs: Tokens, texts: list[list[str]]) -> int:
     if inputs.task == "pairs":
         return sum(len(tokens) > (inputs.len_source or 0) for tokens in encoded[0])
     return framed_rows(inputs, encoded)[2] if inputs.task in ("classes", "spans") else 0
+
+
+def in_parts(inputs: Tokens, texts: list[list[str]]) -> list[int]:
+    """Rows whose text is longer than the model reads at once, of tasks that answer for every word of it."""
+    if inputs.task == "tags":
+        lengths = [len(word_tokens(inputs.tokenizer, text.split())[0]) if text.split() else 0 for text, *_ in texts]
+    elif inputs.task == "masked":
+        lengths = [len(inputs.masked_tokens(text)) for text, *_ in texts]
+    else:
+        return []
+    return [row for row, length in enumerate(lengths) if length > inputs.length]
 
 
 def columns_of(run: Run, texts: list[list[str]]) -> dict[str, list[str]]:
@@ -77,19 +90,43 @@ def columns_of(run: Run, texts: list[list[str]]) -> dict[str, list[str]]:
 
 
 def _filled(run: Run, inputs: Tokens, text: str) -> str:
-    row = inputs.read([text])
-    x = inputs.encode(row)[0]
-    said = run.predict(row).mode[0].cpu()
+    x = torch.from_numpy(inputs.masked_tokens(text).astype(np.int64))
+    if not len(x):
+        return ""
+    said = [run.predict(_row(inputs, part)).mode[0].cpu() for part in x.split(inputs.length)]
     hidden = x == cast(int, inputs.tokenizer.mask)
-    return inputs.tokenizer.decode(torch.where(hidden, said, x).tolist())
+    return inputs.tokenizer.decode(torch.where(hidden, torch.cat(said), x).tolist())
 
 
 def _tags(run: Run, inputs: Tokens, text: str) -> str:
+    if not text.split():
+        return ""
     tokens, first = word_tokens(inputs.tokenizer, text.split())
-    if len(tokens) > inputs.length:
-        raise DataError(f"a text must have at most {inputs.length} tokens", got=f"{len(tokens)}", do="Cut it")
-    said = run.predict(padded([tokens], len(tokens), inputs.tokenizer.num_tokens)).mode[0]
-    return " ".join(run.target.classes[int(said[k])] for k in first)
+    said: list[int] = []
+    for words in _parts(first, len(tokens), inputs.length):
+        begin = first[words.start]
+        end = first[words.stop] if words.stop < len(first) else len(tokens)
+        found = run.predict(_row(inputs, tokens[begin : min(end, begin + inputs.length)])).mode[0]
+        said += [int(found[k - begin]) for k in first[words.start : words.stop]]
+    return " ".join(run.target.classes[code] for code in said)
+
+
+def _parts(first: np.ndarray, num_tokens: int, length: int) -> list[range]:
+    """The words of a text, by the first tokens of each, as many at a time as a row holds, and at least one.
+
+    >>> _parts(np.array([0, 2, 3, 9]), 10, 4)
+    [range(0, 2), range(2, 3), range(3, 4)]
+    """
+    found, begin = [], 0
+    for k, end in enumerate([*first[1:], num_tokens]):
+        if end - first[begin] > length and k > begin:
+            found.append(range(begin, k))
+            begin = k
+    return [*found, range(begin, len(first))]
+
+
+def _row(inputs: Tokens, tokens: Any) -> Tensor:
+    return padded([tokens], len(tokens), inputs.tokenizer.num_tokens)
 
 
 def _answer(run: Run, inputs: Tokens, texts: list[list[str]]) -> str:

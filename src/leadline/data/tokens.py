@@ -253,7 +253,7 @@ class Tokens(Inputs):
 
     def _lines(self, texts: list[str]) -> Tensor:
         """A row for each text, padded to the longest."""
-        found = [self._masked_line(text) for text in texts] if self.draws else self.tokenizer.encode_many(texts)
+        found = [self.masked_tokens(text) for text in texts] if self.draws else self.tokenizer.encode_many(texts)
         longest = max(map(len, found))
         if longest > self.length or longest == 0:
             raise DataError(
@@ -263,7 +263,7 @@ class Tokens(Inputs):
             )
         return padded(found, longest, self.tokenizer.num_tokens)
 
-    def _masked_line(self, text: str) -> np.ndarray:
+    def masked_tokens(self, text: str) -> np.ndarray:
         """The tokens of a text, in which the name of the mask is the mask; where tokens bring the space before a word
         with them, it brings the one before it.
         """
