@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from leadline.errors import UserError
-from leadline.layers.additive_attention import AdditiveAttention, BilinearAttention, pooled
+from leadline.layers.additive_attention import AdditiveAttention, BilinearAttention, DotAttention, pooled
 from leadline.layers.attend import attend
 from leadline.layers.kernel_smoother import KERNELS, KernelSmoother
 from leadline.layers.masked_softmax import masked_softmax, within
@@ -70,6 +70,7 @@ def test_a_bilinear_score_of_the_identity_is_dot_product_attention():
         layer.form.copy_(torch.eye(4) / 2)
     q, k, v = drawn(2, 3, 4), drawn(2, 5, 4, seed=1), drawn(2, 5, 2, seed=2)
     close(layer(q, k, v), attend(q[:, None], k[:, None], v[:, None])[:, 0])
+    close(layer(q, k, v), DotAttention()(q, k, v))
 
 
 @pytest.mark.parametrize("layer", [AdditiveAttention(3, 4, 6), BilinearAttention(3, 4)])

@@ -1,7 +1,7 @@
 """Blocks that torch.nn lacks: scalars in, one idea a file."""
 
 from leadline.layers.actnorm import ActNorm
-from leadline.layers.additive_attention import AdditiveAttention, BilinearAttention
+from leadline.layers.additive_attention import AdditiveAttention, BilinearAttention, DotAttention
 from leadline.layers.alibi import ALiBi
 from leadline.layers.attend import attend
 from leadline.layers.attention import CrossAttention, SelfAttention
@@ -84,6 +84,7 @@ __all__ = [
     "CrossCovariance",
     "DeepTransition",
     "DepthwiseSeparable",
+    "DotAttention",
     "DropBranch",
     "DropConnect",
     "Dropout",

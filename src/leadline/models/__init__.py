@@ -28,6 +28,7 @@ from leadline.models.dense_memory import DenseMemory
 from leadline.models.dense_twin import dense_twin
 from leadline.models.densenet import DenseNet
 from leadline.models.dichotomies import count_dichotomies, cover, estimate_share, share_separable
+from leadline.models.encoder_decoder import EncoderDecoder
 from leadline.models.equation import equations
 from leadline.models.fixed_joints import FixedJoints, smoothest
 from leadline.models.fusion import compose, fuse
@@ -115,6 +116,7 @@ MODELS: dict[str, type[nn.Module]] = {
     "Transformer": Transformer,
     "T5": T5,
     "Recurrent": Recurrent,
+    "EncoderDecoder": EncoderDecoder,
 }
 
 #: what models of text can learn, by the tasks of `leadline.data.text`
@@ -123,13 +125,14 @@ TEXT_TASKS = {
     "BERT": ("masked", "classes", "tags", "spans"),
     "Transformer": ("pairs",),
     "T5": ("pairs",),
+    "EncoderDecoder": ("pairs",),
     "Recurrent": ("next", "classes", "tags"),
 }
 
 #: what `build` fills in from the data; everything else of a constructor is the user's to choose
 FROM_DATA = (
     *("dim_input", "dim_output", "channels", "channels_first", "size"),
-    *("num_tokens", "length", "len_source", "pad", "end", "sep"),
+    *("num_tokens", "num_source_tokens", "length", "len_source", "pad", "end", "sep"),
 )
 
 
@@ -291,6 +294,7 @@ __all__ = [
     "DaViT",
     "DenseMemory",
     "DenseNet",
+    "EncoderDecoder",
     "FixedJoints",
     "Gabor",
     "GridDetector",
