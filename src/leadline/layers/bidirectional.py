@@ -51,13 +51,17 @@ class Bidirectional(nn.Module):
         if there is None:
             z, back = self.back(x.flip(1), second)
             return torch.cat([y, z.flip(1)], -1), (*ahead, *back)
-        order = _turned(there)
+        order = turned(there)
         z, back = self.back(taken(x, order), second, there.gather(1, order))
         return torch.cat([y, put_back(z, order, there)], -1), (*ahead, *back)
 
 
-def _turned(there: Tensor) -> Tensor:
-    """The steps of each row that are there from the last to the first, then the others, (B, T)."""
+def turned(there: Tensor) -> Tensor:
+    """The steps of each row that are there from the last to the first, then the others, (B, T).
+
+    >>> turned(torch.tensor([[True, True, False], [True, True, True]])).tolist()
+    [[1, 0, 2], [2, 1, 0]]
+    """
     order, count = order_of(there), there.sum(1, keepdim=True)
     place = torch.arange(there.shape[1], device=there.device)
     return order.gather(1, torch.where(place < count, count - 1 - place, place))

@@ -39,6 +39,8 @@
     interaction, reach, measured_reach  patterns of who may look at whom; how far a token gets through layers
     embedding_neighbours                which tokens lie beside each other
     attention_gradients                 gradients of queries, keys and values; what branches add to the stream
+    fading, gates                       how far back a recurrent layer is felt; what its gates keep, write and show
+    state_spectrum, unit_responses      eigenvalues of a recurrence, directions of its state; what a unit responds to
 
 Each returns a `View`: a frozen record with `plot()`, which makes a matplotlib figure, and `to_dict()`, plain JSON.
 """
@@ -72,10 +74,12 @@ from leadline.lens.dissection import Dissection, dissection
 from leadline.lens.distance import Distance, distance
 from leadline.lens.embedding_neighbours import EmbeddingNeighbours, embedding_neighbours
 from leadline.lens.equivariance import Equivariance, equivariance
+from leadline.lens.fading import Fading, fading
 from leadline.lens.family import Family, family
 from leadline.lens.filters import FeatureMaps, Filters, feature_maps, filters
 from leadline.lens.flow import Flow, flow
 from leadline.lens.folding import Folding, folding
+from leadline.lens.gates import Gate, Gates, gates
 from leadline.lens.geometry import Geometry, geometry
 from leadline.lens.gradient_noise import GradientNoise, gradient_noise
 from leadline.lens.head_ablation import HeadAblation, head_ablation
@@ -105,16 +109,29 @@ from leadline.lens.shattered import Shattered, shattered
 from leadline.lens.shift_consistency import ShiftConsistency, shift_consistency
 from leadline.lens.simplex import Simplex, simplex
 from leadline.lens.skips import residual_blocks
+from leadline.lens.state_spectrum import LayerSpectrum, StateSpectrum, state_spectrum
 from leadline.lens.superposition import Superposition, superposition
 from leadline.lens.surface import Slice, Surface, loss_slice, loss_surface
 from leadline.lens.tied import Tied, tied
 from leadline.lens.token_attribution import TokenAttribution, token_attribution
+from leadline.lens.unit_responses import Stretch, UnitResponses, unit_responses
 from leadline.lens.updates import UpdateRatios, Updates
 from leadline.lens.view import View
 from leadline.lens.vocabulary import Vocabulary, vocabulary
 from leadline.lens.weight_loss import WeightLoss
 
 __all__ = [
+    "Fading",
+    "fading",
+    "Gate",
+    "Gates",
+    "gates",
+    "LayerSpectrum",
+    "StateSpectrum",
+    "state_spectrum",
+    "Stretch",
+    "UnitResponses",
+    "unit_responses",
     "AttentionGradients",
     "attention_gradients",
     "AttentionMap",
