@@ -28,7 +28,8 @@ def test_ctrl_c_leaves_a_run_that_resumes_to_the_same_end(tmp_path, monkeypatch,
     assert "leadline resume cut" in err and "Traceback" not in err
     assert json.loads(out)["reason"] == "interrupted"
     monkeypatch.chdir(tmp_path)
-    assert main(["resume", "cut", "--json", "--no-report"]) == 0
+    assert main(["resume", "cut", "--json"]) == 0
+    assert not (tmp_path / "cut" / "report.html").exists()  # as train was told
     assert main([*words, "--folder", "whole", "--json"]) == 0
     resumed, whole = (json.loads(line) for line in capsys.readouterr().out.splitlines())
     assert resumed["metrics"] == whole["metrics"]
