@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import leadline as ll
+from leadline.cli import main
 from leadline.data.colours import Colours, colours
 from leadline.engine.decoder import Cached, Recomputing
 from leadline.errors import DataError, ShapeError, UserError
@@ -175,3 +176,11 @@ def test_it_learns_stripes_completes_pictures_and_is_a_beginning_for_classes():
     asked = colours(pictures, task="classes", bits=1)
     again = ll.fit(run.model.classifying(1), asked, epochs=25, **settings)
     assert again.evaluate("test")["accuracy"] > 0.9
+
+
+def test_pictures_from_a_shell_are_told_what_to_do(tmp_path, capsys):
+    words = ["train", "scenes", "--task", "classes", "--num", "20", "--size", "16", "--model", "ImageGPT"]
+    assert main([*words, "--folder", str(tmp_path / "run")]) == 2
+    told = capsys.readouterr().err
+    assert "ImageGPT must be given rows of tokens. Got pictures of shape (3, 16, 16)" in told
+    assert "ll.data.colours(pictures)" in told and "ViT" in told
