@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import leadline as ll
-from leadline.data.series import drifts, season_of
+from leadline.data.series_season import drifts, season_of
 from leadline.errors import DataError, UserError
 
 H, W = 3, 6
