@@ -19,9 +19,9 @@ from leadline.doctor import Watch, after, before, locate
 from leadline.engine.evaluation import evaluate, outputs
 from leadline.engine.events import EpochDone, RunEnded, RunStarted
 from leadline.init import initialise
-from leadline.layers import Skip
+from leadline.layers import Elman, Skip
 from leadline.likelihoods import Bernoulli, Normal, likelihood_for
-from leadline.models import BERT, GPT, build
+from leadline.models import BERT, GPT, Recurrent, build
 from leadline.models.linear import Linear
 from leadline.models.mlp import MLP
 from leadline.text.tokenizer import Tokenizer
@@ -807,6 +807,112 @@ def test_from_another_source():
     data = changed(data, "test", x=shifted)
     found = _ended(net(5, 3), data)
     return [f for f in found if f.code != "miscalibrated"]  # true as well
+
+
+# --- rows that are read step by step
+
+
+def told_first(steps=60, n=600, at=0):
+    """Rows of noise; the answer is what the first channel has at one step."""
+    g = torch.Generator().manual_seed(0)
+    x = torch.randn(n, steps, 2, generator=g)
+    return split_up(x, x[:, at, 0] + 0.1 * torch.randn(n, generator=g), Target("real"), inputs=Identity())
+
+
+def listener(cell="elman", pool="last", **sizes):
+    torch.manual_seed(0)
+    return Recurrent(1, channels=2, **{"cell": cell, "dim": 16, "num_layers": 1, "pool": pool, "p_drop": 0.0, **sizes})
+
+
+@broken("vanishing-recurrence")
+def what_elman_was_told_sixty_steps_ago():
+    return checked(listener(), told_first())
+
+
+@broken("vanishing-recurrence")
+def a_deep_step_forgets_sooner():
+    return checked(listener("deep_transition", num_layers=2), told_first(40))
+
+
+@broken("vanishing-recurrence")
+def torchs_own_layer_with_its_last_step():
+    class Reader(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.read, self.head = nn.RNN(2, 16), nn.Linear(16, 1)
+
+        def forward(self, x):
+            return self.head(self.read(x.transpose(0, 1))[0][-1])
+
+    torch.manual_seed(0)
+    return checked(Reader(), told_first())
+
+
+@broken("vanishing-recurrence")
+def gates_that_forget_at_once():
+    model = listener("lstm")
+    with torch.no_grad():
+        model.layers[0].branch.kernel.bias_ih_l0[16:32] = -4.0
+    data = told_first()
+    found = checked(model, data)
+    return found + train(model, data, epochs=4)[0].findings
+
+
+@broken("exploding-recurrence")
+def recurrent_weights_that_are_far_too_large():
+    model = listener()
+    nn.init.orthogonal_(model.layers[0].branch.kernel.weight_hh_l0, 5.0)
+    return checked(model, told_first(80))
+
+
+@broken("exploding-recurrence")
+def half_waves_that_grow():
+    model = listener(residual=False)
+    model.layers[0].branch = Elman(2, 16, "relu")
+    model.layers[0].branch.kernel.weight_hh_l0.data.copy_(1.3 * torch.eye(16))
+    return checked(model, told_first(100))
+
+
+@broken("exploding-recurrence")
+def growth_that_training_does_not_mend():
+    model = listener()
+    nn.init.orthogonal_(model.layers[0].branch.kernel.weight_hh_l0, 5.0)
+    return train(model, told_first(80, n=300), epochs=2, lr=1e-4)[0].findings
+
+
+@healthy
+def every_cell_with_a_mean_over_long_rows():
+    data = told_first()
+    cells = ("elman", "lstm", "gru", "deep_transition", "min_gru", "min_lstm", "lru")
+    return [f for cell in cells for f in checked(listener(cell, "mean", num_layers=2), data)]
+
+
+@healthy
+def gated_cells_that_answer_at_the_last_step():
+    data = told_first(100)
+    return [f for cell in ("lstm", "gru", "min_gru", "min_lstm", "lru") for f in checked(listener(cell), data)]
+
+
+@healthy
+def elman_and_the_last_few_steps():
+    return whole(listener(), told_first(15, at=12), epochs=10, lr=1e-2)
+
+
+@healthy
+def an_lru_that_recalls_the_first_step():
+    return whole(listener("lru", dim=32), told_first(24), epochs=10, lr=6e-3)
+
+
+@healthy
+def a_gru_whose_answer_lies_near_the_end():
+    return whole(listener("gru"), told_first(80, n=300, at=77), epochs=8, lr=6e-3)
+
+
+@healthy
+def orthogonal_elman_at_forty_steps():
+    model = listener()
+    nn.init.orthogonal_(model.layers[0].branch.kernel.weight_hh_l0)
+    return checked(model, told_first(40))
 
 
 # --- rows of tokens

@@ -12,6 +12,7 @@ from leadline.doctor.sight import check_sight
 from leadline.doctor.splits import check_splits
 from leadline.doctor.targets import check_targets
 from leadline.doctor.texts import check_rows_of_text
+from leadline.doctor.through_time import check_through_time
 from leadline.doctor.wiring import check_wiring
 from leadline.likelihoods.likelihood import Likelihood
 
@@ -45,7 +46,8 @@ def before(model: nn.Module, data: Data, likelihood: Likelihood) -> list[Finding
         # inputs of the wrong size would be blamed on the weights, and patterns are stored by rules without a gradient
         clear = target_fits and not wiring and not any(f.code == "unscaled-input" for f in findings)
         if clear and data.target.kind != "signs":
-            findings += check_first_weights(model, data, likelihood)
+            # what grows through time makes answers wild too, and is the cause
+            findings += check_through_time(model, data, likelihood) or check_first_weights(model, data, likelihood)
     if data.target.kind == "signs":
         findings = [finding for finding in findings if finding.code not in _MEMORIES]
     return sorted(findings, key=lambda finding: _ORDER[finding.severity])

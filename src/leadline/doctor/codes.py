@@ -39,6 +39,8 @@ CODES: dict[str, str] = {
     "vanishing-signal": "all rows look alike to the last layer",
     "wild-start": "the first answers are far too large",
     "equal-units": "the units of a layer begin alike and stay alike",
+    "vanishing-recurrence": "what happened long ago in a row has no influence on the loss",
+    "exploding-recurrence": "the gradient grows from step to step on its way back through time",
     # during the run
     "dead-units": "most units of a layer are zero for every example",
     "saturated-units": "most activations of a layer lie where the function is flat",

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor, nn
 
+from leadline.doctor.through_time import Reach, is_recurrent, listened, reaches
 from leadline.doctor.trace import Call, Trace
 from leadline.engine.computing import mixed
 from leadline.engine.untouched import untouched
@@ -33,12 +34,14 @@ class Look:
     saturated: layer -> share of its activations that are saturated.
     gradients: weight -> size of its gradient (3), in the order in which the model uses them; inf if not finite.
     disconnected: parameters from which no path leads to the loss.
+    through_time: how the gradient of each recurrent layer runs through long rows.
     """
 
     dead: dict[str, tuple[float, int]] = field(default_factory=dict)
     saturated: dict[str, float] = field(default_factory=dict)
     gradients: dict[str, float] = field(default_factory=dict)
     disconnected: tuple[str, ...] = ()
+    through_time: tuple[Reach, ...] = ()
 
 
 def look(model: nn.Module, likelihood: Likelihood, x: Tensor, y: Tensor, precision: str = "float32") -> Look:
@@ -55,17 +58,18 @@ def look(model: nn.Module, likelihood: Likelihood, x: Tensor, y: Tensor, precisi
     """
     seen = _Seen()
     # cuDNN's recurrent layers have no backward pass in evaluation mode; torch's own have
-    recurrent = any(isinstance(module, nn.RNNBase) for module in model.modules())
-    quick = torch.backends.cudnn.flags(enabled=not recurrent, deterministic=True)
+    quick = torch.backends.cudnn.flags(enabled=not is_recurrent(model), deterministic=True)
     with untouched(model, training=False), torch.enable_grad(), quick:
         with mixed(precision, x.device):
-            with Trace(model, seen):
+            with listened(model) as heard, Trace(model, seen):
                 output = model(x)
             loss = likelihood.loss(output, y).mean()
         named = [(name, p) for name, p in model.named_parameters() if p.requires_grad]
         if not named or not loss.requires_grad:
             return Look(seen.dead, seen.saturated, {}, tuple(name for name, _ in named))
-        gradients = torch.autograd.grad(loss, [p for _, p in named], allow_unused=True)
+        asked = [*(p for _, p in named), *(read for *_, read in heard)]
+        every = torch.autograd.grad(loss, asked, allow_unused=True)
+    gradients, by_step = every[: len(named)], every[len(named) :]
     disconnected = tuple(name for (name, _), g in zip(named, gradients, strict=True) if g is None)
     order = {path: i for i, path in enumerate(dict.fromkeys(seen.order))}
     sizes = {
@@ -75,7 +79,7 @@ def look(model: nn.Module, likelihood: Likelihood, x: Tensor, y: Tensor, precisi
         )
         if g is not None and p.dim() > 1
     }
-    return Look(seen.dead, seen.saturated, sizes, disconnected)
+    return Look(seen.dead, seen.saturated, sizes, disconnected, tuple(reaches(heard, by_step)))
 
 
 def _size(gradient: Tensor) -> float:

@@ -19,6 +19,8 @@ from torch import Tensor, nn
 from leadline.doctor.finding import Finding
 from leadline.doctor.look import Look, look
 from leadline.doctor.spikes import Spikes
+from leadline.doctor.through_time import exploding as exploding_in_time
+from leadline.doctor.through_time import vanishing as vanishing_in_time
 from leadline.doctor.words import percent, some
 from leadline.engine.events import EpochDone, Event, RunEnded, RunStarted
 from leadline.likelihoods.likelihood import Likelihood
@@ -109,6 +111,7 @@ class Watch:
             fallen = _fallen(self._first_loss, loss)
             self._activations(seen, event.epoch, fallen)
             self._gradients(seen, event.epoch)
+            self._through_time(seen, event.epoch, fallen)
             self._changes(event, loss, fallen=fallen)
         if _power_of_two(event.epoch + 1):
             self._sample(event.step)
@@ -165,7 +168,8 @@ class Watch:
         comparable = last > 0 and first < float("inf")
         blocked = any(share == 1 for share, _ in seen.dead.values())  # a dead layer stops it too, and is named already
         vanishing = comparable and first < last / GRADIENT_RATIO and (first > 0 or not blocked)
-        exploding = comparable and first > last * GRADIENT_RATIO
+        in_time = any(reach.grown for reach in seen.through_time)  # it grows there, and is named there
+        exploding = comparable and first > last * GRADIENT_RATIO and not in_time
         for code, ill, what, do in (
             ("vanishing-gradient", vanishing, "hardly any gradient reaches the first layer",
              "Use relu in place of sigmoid or tanh, add normalisation (norm='layer') or residual=True"),
@@ -175,6 +179,17 @@ class Watch:
             if self._twice(code, ill):
                 found = f"{first:.2g} in {names[0]} against {last:.2g} in {names[-1]}, ratio {first / last:.1g}"
                 self._say(Finding(code, "warning", what, f"{names[0]}, epoch {epoch}", found, do))
+
+    def _through_time(self, seen: Look, epoch: int, fallen: bool) -> None:
+        when = f"epoch {epoch}"
+        for reach in seen.through_time:
+            if self._twice(f"exploding in time {reach.path}", reach.grown):
+                self._say(exploding_in_time(reach, when))
+            # where the loss falls, what happened long ago may not matter: that is worth a record
+            warned = self._twice(f"vanishing in time {reach.path}", reach.faded and not fallen and epoch > 1)
+            noted = self._twice(f"half vanishing in time {reach.path}", reach.faded)
+            if warned or noted:
+                self._say(vanishing_in_time(reach, when, "warning" if warned else "note"))
 
     def _changes(self, event: EpochDone, loss: float | None, *, fallen: bool) -> None:
         steps = event.step - self._step
@@ -207,7 +222,9 @@ class Watch:
                 )
             )
         left = SMALL_TOTAL / self._planned if self._planned else SMALL_CHANGE
-        explained = any(count for key, count in self._streaks.items() if not key.startswith(("small", "half")))
+        explained = any(
+            count for key, count in self._streaks.items() if not key.startswith(("small", "half", "vanishing in"))
+        )
         if self._twice("small", rate < max(left, SMALL_CHANGE) and not fallen and not explained):
             found = (
                 f"even {fastest}, the fastest, changes by {rate:.1g} of its size each step, and the loss has not fallen"
