@@ -16,16 +16,15 @@ from __future__ import annotations
 
 import argparse
 import json
-import time
 from typing import Any
 
 import torch
 
 import leadline as ll
+from benchmarks.clock import Epochs, plain_rate
 from leadline.data.data import Data, Split
 from leadline.data.target import Target
 from leadline.data.tokens import Tokens
-from leadline.engine.events import EpochDone
 from leadline.models import bert
 from leadline.text import Tokenizer
 
@@ -70,44 +69,19 @@ def theirs_rate(
     net = torch.compile(model) if compiled else model
     x = torch.randint(5, V, (batch, length), device=device)
     y = torch.where(torch.rand(batch, length, device=device) < P_HIDDEN, x, -100)
-
-    def seconds(count: int) -> float:
-        _wait(device)
-        start = time.perf_counter()
-        for _ in range(count):
-            optimizer.zero_grad(set_to_none=True)
-            with torch.autocast(device, torch.bfloat16):
-                loss = net(input_ids=x, labels=y).loss
-            loss.backward()
-            optimizer.step()
-        _wait(device)
-        return time.perf_counter() - start
-
-    seconds(max(2, steps // 5))
-    return steps * batch / min(seconds(steps) for _ in range(3))
+    return plain_rate(model, optimizer, lambda: net(input_ids=x, labels=y).loss, batch, steps)
 
 
 def fit_rate(
     shape: dict[str, Any], data: Data, length: int, batch: int, p_drop: float, epochs: int, device: str
 ) -> float:
     """Rows a second, from the end of the second epoch on."""
-    ends: list[float] = []
-
-    def listen(event: Any) -> None:
-        if isinstance(event, EpochDone):
-            _wait(device)
-            ends.append(time.perf_counter())
-
     model = ll.models.build("BERT", data, V, p_drop=p_drop, **shape)
     settings = {"optimizer": "adamw", "lr": 1e-4, "weight_decay": 0.01, "findings": [], "progress": False}
     fast = {"precision": "bf16", "compile": "on"} if device == "cuda" else {"compile": "off"}
-    ll.fit(model, data, epochs=epochs, batch=batch, device=device, listeners=[listen], **settings, **fast)
-    return (len(ends) - 2) * (len(data.train) // batch * batch) / (ends[-1] - ends[1])
-
-
-def _wait(device: str) -> None:
-    if device == "cuda":
-        torch.cuda.synchronize()
+    clock = Epochs()
+    ll.fit(model, data, epochs=epochs, batch=batch, device=device, listeners=[clock], **settings, **fast)
+    return clock.rate(len(data.train) // batch * batch)
 
 
 def main() -> None:

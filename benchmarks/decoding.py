@@ -1,6 +1,6 @@
 """Words a second of a GPT-2 of 124 million weights, ours beside transformers' generate, in one run. Prints JSON.
 
-    PYTHONPATH=src python benchmarks/decoding.py [--batches 1 64] [--prompt 32] [--new 224] [--device cuda] [--compile]
+    PYTHONPATH=src python -m benchmarks.decoding [--batches 1 64] [--prompt 32] [--new 224] [--device cuda] [--compile]
 
 Needs transformers besides. Both take the likeliest word, in bfloat16 on a GPU, from random weights of the same shapes;
 nothing stops a row early. The best of a few runs after one to warm up is told.
@@ -10,29 +10,21 @@ from __future__ import annotations
 
 import argparse
 import json
-import time
 import warnings
 from collections.abc import Callable
 
 import torch
 
+from benchmarks.clock import seconds
 from leadline.engine.decoder import Cached
 from leadline.models.gpt import GPT, SIZES
 from leadline.text.decoding import generate
 
 
-def seconds(run: Callable[[], None], times: int) -> float:
-    """The least of a few, after one to warm up."""
-    best = float("inf")
-    for k in range(times + 1):
-        if torch.cuda.is_available():
-            torch.cuda.synchronize()
-        start = time.perf_counter()
-        run()
-        if torch.cuda.is_available():
-            torch.cuda.synchronize()
-        best = min(best, time.perf_counter() - start) if k else best
-    return best
+def least(run: Callable[[], None], times: int) -> float:
+    """Seconds, of a few runs after one to warm up."""
+    run()
+    return min(seconds(run) for _ in range(times))
 
 
 def ours(prompts: torch.Tensor, new: int, size: dict, compile: bool, times: int) -> float:
@@ -44,7 +36,7 @@ def ours(prompts: torch.Tensor, new: int, size: dict, compile: bool, times: int)
         if any(len(row.tokens) != new for row in generate(scorer, rows, new)):
             raise SystemExit("a row ended early: the figure would mean nothing")
 
-    return seconds(run, times)
+    return least(run, times)
 
 
 def theirs(prompts: torch.Tensor, new: int, size: dict, times: int) -> float:
@@ -64,7 +56,7 @@ def theirs(prompts: torch.Tensor, new: int, size: dict, times: int) -> float:
             raise SystemExit("a row ended early: the figure would mean nothing")
         found.cpu()
 
-    return seconds(run, times)
+    return least(run, times)
 
 
 def main() -> None:

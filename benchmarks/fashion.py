@@ -22,8 +22,8 @@ import torch
 import torch.nn.functional as F
 
 import leadline as ll
+from benchmarks.clock import Epochs, to_goal
 from leadline.data.data import Batch, Data
-from leadline.engine.events import EpochDone
 from leadline.layers import noise
 from leadline.optim.schedules import schedule
 from leadline.regularize import regularizers
@@ -58,13 +58,7 @@ def load_libraries(data: Data) -> None:
 
 
 def by_leadline(data: Data, model: torch.nn.Module, epochs: int, words: tuple[str, ...], **settings: Any) -> dict:
-    marks: list[tuple[float, float]] = []
-
-    def listen(event: Any) -> None:
-        if isinstance(event, EpochDone):
-            marks.append((time.perf_counter() - start, event.metrics["val"]["accuracy"]))
-
-    start = time.perf_counter()
+    clock = Epochs()
     ll.fit(
         model,
         data,
@@ -73,11 +67,11 @@ def by_leadline(data: Data, model: torch.nn.Module, epochs: int, words: tuple[st
         epochs=epochs,
         schedule="one_cycle",
         progress=False,
-        listeners=[listen],
+        listeners=[clock],
         findings=[],
         **settings,
     )
-    return told(marks)
+    return to_goal(clock.marks(), GOAL)
 
 
 def by_lightning(data: Data, epochs: int) -> dict:
@@ -139,17 +133,7 @@ def by_lightning(data: Data, epochs: int) -> dict:
     )
     start = time.perf_counter()
     trainer.fit(model, loader(data.train, True), loader(data.val, False))
-    return told(marks)
-
-
-def told(marks: list[tuple[float, float]]) -> dict[str, Any]:
-    reached = [seconds for seconds, share in marks if share >= GOAL]
-    return {
-        "seconds_to_goal": reached[0] if reached else None,
-        "seconds": marks[-1][0],
-        "accuracy": marks[-1][1],
-        "by_epoch": [(round(seconds, 2), round(share, 4)) for seconds, share in marks],
-    }
+    return to_goal(marks, GOAL)
 
 
 def main() -> None:

@@ -24,11 +24,11 @@ import torch
 import torch.nn.functional as F
 
 import leadline as ll
+from benchmarks.clock import Epochs, plain_rate
 from leadline.data.data import Data, Split
 from leadline.data.pictures import Pictures
 from leadline.data.target import Target
 from leadline.engine import prefetch
-from leadline.engine.events import EpochDone
 
 CLASSES, SIDE = 1000, 224
 PARTS = ("torchvision", "synthetic", "stream", "decode")
@@ -43,21 +43,7 @@ def torchvision_rate(batch: int) -> float:
     compiled = torch.compile(model)
     x = torch.randn(batch, 3, SIDE, SIDE, device="cuda").contiguous(memory_format=torch.channels_last)
     y = torch.randint(CLASSES, (batch,), device="cuda")
-
-    def steps(count: int) -> float:
-        torch.cuda.synchronize()
-        start = time.perf_counter()
-        for _ in range(count):
-            optimizer.zero_grad(set_to_none=True)
-            with torch.autocast("cuda", torch.bfloat16):
-                loss = F.cross_entropy(compiled(x), y)
-            loss.backward()
-            optimizer.step()
-        torch.cuda.synchronize()
-        return time.perf_counter() - start
-
-    steps(8)
-    return 40 * batch / min(steps(40) for _ in range(3))
+    return plain_rate(model, optimizer, lambda: F.cross_entropy(compiled(x), y), batch, steps=40)
 
 
 def pictures(count: int) -> np.ndarray:
@@ -74,14 +60,8 @@ def data_of(x: torch.Tensor) -> Data:
 
 def fit_rate(data: Data, batch: int, epochs: int) -> float:
     """Pictures a second, from the end of the second epoch on."""
-    ends: list[float] = []
-
-    def listen(event: Any) -> None:
-        if isinstance(event, EpochDone):
-            ends.append(time.perf_counter())
-
     torch.manual_seed(0)
-    model = ll.models.ResNet(3, CLASSES, depth=50)
+    model, clock = ll.models.ResNet(3, CLASSES, depth=50), Epochs()
     ll.fit(
         model,
         data,
@@ -95,10 +75,10 @@ def fit_rate(data: Data, batch: int, epochs: int) -> float:
         compile="on",
         device="cuda",
         progress=False,
-        listeners=[listen],
+        listeners=[clock],
         findings=[],
     )
-    return (len(ends) - 2) * (len(data.train) // batch * batch) / (ends[-1] - ends[1])
+    return clock.rate(len(data.train) // batch * batch)
 
 
 def stream_rate(x: np.ndarray, batch: int, epochs: int) -> float:

@@ -1,6 +1,6 @@
 """A linear recurrence by `scan`, beside the same recurrence step by step. Prints JSON.
 
-    PYTHONPATH=src python benchmarks/scan.py [--batch 8] [--length 4096] [--dim 256] [--device cpu] [--threads 2]
+    PYTHONPATH=src python -m benchmarks.scan [--batch 8] [--length 4096] [--dim 256] [--device cpu] [--threads 2]
 
 Forward and backward of float32, and of complex numbers. Two loops stand beside it: the one that a reader would write,
 which autograd differentiates, and one that writes each step where it belongs, with a backward of its own. The ways take
@@ -13,13 +13,13 @@ import argparse
 import functools
 import json
 import statistics
-import time
 from collections.abc import Callable
 from typing import Any
 
 import torch
 from torch import Tensor
 
+from benchmarks.clock import seconds
 from leadline.layers.scan import scan, scan_by_steps
 
 
@@ -56,13 +56,7 @@ def milliseconds(runs: dict[str, Callable[[], object]], times: int) -> dict[str,
     found: dict[str, list[float]] = {name: [] for name in runs}
     for _ in range(times + 1):
         for name, run in runs.items():
-            if torch.cuda.is_available():
-                torch.cuda.synchronize()
-            start = time.perf_counter()
-            run()
-            if torch.cuda.is_available():
-                torch.cuda.synchronize()
-            found[name].append(1e3 * (time.perf_counter() - start))
+            found[name].append(1e3 * seconds(run))
     return {name: spent[1:] for name, spent in found.items()}
 
 

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import time
 from typing import Any
 
 import numpy as np
@@ -22,10 +21,10 @@ import torch
 import torch.nn.functional as F
 
 import leadline as ll
+from benchmarks.clock import Epochs, plain_rate
 from leadline.data.data import Data, Split
 from leadline.data.pictures import Pictures
 from leadline.data.target import Target
-from leadline.engine.events import EpochDone
 from leadline.models import vit
 
 CLASSES = 1000
@@ -50,32 +49,13 @@ def theirs_rate(shape: dict[str, Any], side: int, batch: int, device: str, compi
     net = torch.compile(model) if compiled else model
     x = torch.randn(batch, 3, side, side, device=device)
     y = torch.randint(CLASSES, (batch,), device=device)
-
-    def seconds(count: int) -> float:
-        _wait(device)
-        start = time.perf_counter()
-        for _ in range(count):
-            optimizer.zero_grad(set_to_none=True)
-            with torch.autocast(device, torch.bfloat16):
-                loss = F.cross_entropy(net(x).logits, y)
-            loss.backward()
-            optimizer.step()
-        _wait(device)
-        return time.perf_counter() - start
-
-    seconds(max(2, steps // 5))
-    return steps * batch / min(seconds(steps) for _ in range(3))
+    return plain_rate(model, optimizer, lambda: F.cross_entropy(net(x).logits, y), batch, steps)
 
 
 def fit_rate(shape: dict[str, Any], data: Data, side: int, batch: int, epochs: int, device: str) -> float:
     """Pictures a second, from the end of the second epoch on."""
-    ends: list[float] = []
-
-    def listen(event: Any) -> None:
-        if isinstance(event, EpochDone):
-            ends.append(time.perf_counter())
-
     torch.manual_seed(0)
+    clock = Epochs()
     ll.fit(
         ll.models.ViT(3, (side, side), CLASSES, **shape),
         data,
@@ -89,10 +69,10 @@ def fit_rate(shape: dict[str, Any], data: Data, side: int, batch: int, epochs: i
         compile="on" if device == "cuda" else "off",
         device=device,
         progress=False,
-        listeners=[listen],
+        listeners=[clock],
         findings=[],
     )
-    return (len(ends) - 2) * (len(data.train) // batch * batch) / (ends[-1] - ends[1])
+    return clock.rate(len(data.train) // batch * batch)
 
 
 def data_of(count: int, side: int) -> Data:
@@ -102,11 +82,6 @@ def data_of(count: int, side: int) -> Data:
     none = Split(x[:0], y[:0])
     names = tuple(map(str, range(CLASSES)))
     return Data(Split(x, y), none, none, Target("classes", classes=names), Pictures.of(x[:256]), name="pictures")
-
-
-def _wait(device: str) -> None:
-    if device == "cuda":
-        torch.cuda.synchronize()
 
 
 def main() -> None:

@@ -12,14 +12,13 @@ from __future__ import annotations
 
 import argparse
 import json
-import time
 from typing import Any
 
 import torch
 
 import leadline as ll
+from benchmarks.clock import Epochs, to_goal
 from leadline.data.data import Data
-from leadline.engine.events import EpochDone
 
 GOAL = 0.91
 SHAPE = {"patch": 4, "dim": 192, "num_layers": 6, "num_heads": 6, "pool": "mean"}
@@ -34,15 +33,9 @@ def read(folder: str) -> Data:
 
 
 def trained(data: Data, shape: dict[str, Any], epochs: int, **settings: Any) -> dict[str, Any]:
-    marks: list[tuple[float, float]] = []
-
-    def listen(event: Any) -> None:
-        if isinstance(event, EpochDone):
-            marks.append((time.perf_counter() - start, event.metrics["val"]["accuracy"]))
-
     torch.manual_seed(0)
     model = ll.models.ViT(1, (28, 28), 10, **shape)
-    start = time.perf_counter()
+    clock = Epochs()
     ll.fit(
         model,
         data,
@@ -54,18 +47,11 @@ def trained(data: Data, shape: dict[str, Any], epochs: int, **settings: Any) -> 
         weight_decay=DECAY,
         clip=1.0,
         progress=False,
-        listeners=[listen],
+        listeners=[clock],
         findings=[],
         **settings,
     )
-    reached = [seconds for seconds, share in marks if share >= GOAL]
-    return {
-        "parameters": sum(p.numel() for p in model.parameters()),
-        "seconds_to_goal": reached[0] if reached else None,
-        "seconds": marks[-1][0],
-        "accuracy": marks[-1][1],
-        "by_epoch": [(round(seconds, 2), round(share, 4)) for seconds, share in marks],
-    }
+    return {"parameters": sum(p.numel() for p in model.parameters()), **to_goal(clock.marks(), GOAL)}
 
 
 def main() -> None:
