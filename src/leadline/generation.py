@@ -165,7 +165,7 @@ def _of_words(inputs: Inputs) -> Tokens:
 def _rows(tokens: Tokens, prompts: Sequence[str]) -> tuple[list[list[int]], Tensor | None]:
     """What the decoder reads first for each prompt, and the sources of a translation."""
     if tokens.task == "pairs":
-        longest = max(len(row) for row in tokens.tokenizer.encode_many(list(prompts)))
+        longest = max(len(row) for row in tokens.reads.encode_many(list(prompts)))
         if longest > (tokens.len_source or 0):
             raise UserError(
                 f"a sentence to translate must have at most {tokens.len_source} tokens, as those of training had",

@@ -25,12 +25,17 @@ CORPUS = [
     "<end> <end> <pad> [CLS] <mask>, the naïve café costs 12 € … 東京 🌊🌊\n\n\tx = y + 1\r\n",
     "it's the sea's deepest, bluest water; I'll see what you'd see. " * 5,
 ]
-SIZES = {"bpe": 400, "wordpiece": 650, "unigram": 330, "bytes": None, "characters": 320}
+SIZES = {"bpe": 400, "wordpiece": 650, "unigram": 330, "bytes": None, "characters": 320, "words": 300}
 
 
 @pytest.fixture(scope="module")
 def made():
     return {kind: Tokenizer.train(CORPUS, kind, SIZES[kind]) for kind in KINDS}
+
+
+def before(kind, text):
+    """Words bring the space before them, the first one too; it is taken away when a whole text is decoded."""
+    return b" " if kind == "words" and text else b""
 
 
 ODD = [
@@ -60,7 +65,7 @@ def test_every_text_comes_back(made, kind, text):
     for each in (text, f"sea {text}#", *([] if text else ODD)):
         ids = tokenizer.encode(each)
         assert tokenizer.decode(ids) == each
-        assert b"".join(map(tokenizer.bytes_of, ids)) == each.encode()
+        assert b"".join(map(tokenizer.bytes_of, ids)) == before(kind, each) + each.encode()
         assert not tokenizer.special[ids].any()
 
 
@@ -117,7 +122,7 @@ def test_vocabularies_are_numbered_without_gaps(made, kind):
     assert lengths.shape == (len(tokenizer),) and not lengths[:6].any() and (lengths[6:] > 0).all()
     assert lengths.max() > 1 or kind == "bytes"
     ids = tokenizer.encode(CORPUS[1])
-    assert lengths[ids].sum() == len(CORPUS[1].encode())
+    assert lengths[ids].sum() == len(before(kind, CORPUS[1]) + CORPUS[1].encode())
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -186,7 +191,7 @@ def test_files_are_read_as_a_stream(tmp_path, made):
 @example("a  b\n\n c 's", 1)
 def test_a_text_may_be_cut_before_a_space_behind_a_word(made, text, least):
     assert "".join(corpus.cut(text, least)) == text
-    for kind in KINDS:
+    for kind in (kind for kind in KINDS if kind != "words"):  # which brings a space before the first word
         parts = [made[kind].encode(part) for part in corpus.cut(text, least)]
         assert [i for part in parts for i in part] == made[kind].encode(text)
 
@@ -374,3 +379,16 @@ def test_tokenizers_of_strangers_do_no_harm(made):
     far = {"model": {"type": "WordLevel", "unk_token": "a", "vocab": {"a": 0, "b": 4_000_000_000}}}
     with pytest.raises(DataError, match="ids must be below"):
         Tokenizer.from_json(json.dumps({**parts, "added_tokens": [], **far}))
+
+
+def test_words_are_what_stands_between_spaces():
+    sounds = Tokenizer.train(["K AE T", "AE T", "T AE K S"], "words")
+    told = lambda text: [sounds.token(i) for i in sounds.encode(text)]  # noqa: E731
+    assert told("AE K") == ["ĠAE", "ĠK"] and told("K AE") == ["ĠK", "ĠAE"]  # the same token wherever it stands
+    assert told("K ZH") == ["ĠK", "Ġ", "Z", "H"] and sounds.decode(sounds.encode("K ZH")) == "K ZH"
+    assert told("AEK")[0] == "Ġ" and sounds.kind == Tokenizer.from_json(sounds.to_json()).kind == "words"
+    assert sounds.lacking("K ZH AE ZH OY") == ["ZH", "OY"] and sounds.lacking("T S") == []
+    stream = sounds.stream()
+    assert "".join(stream.add(i) for i in sounds.encode("T AE")) + stream.end() == "T AE"
+    few = Tokenizer.train(["b b b a a c"], "words", num_tokens=6 + 256 + 1)
+    assert few.lacking("a b c") == ["a", "c"]  # the most frequent have tokens

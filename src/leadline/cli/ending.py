@@ -8,6 +8,7 @@ from typing import Any
 
 from leadline.cli.forecasts import beside_naive, shown
 from leadline.cli.screen import Screen
+from leadline.cli.translated import translated_at_the_end
 from leadline.data.account import counted
 from leadline.data.pictures import Pictures
 from leadline.data.series_windows import Windows
@@ -30,7 +31,8 @@ def finish(run: Run, screen: Screen, said: Sequence[Finding] = ()) -> int:
     screen.findings([finding for finding in run.findings if finding not in said])
     screen.say()
     screen.metrics(shown(run, evaluations))
-    more = beside_naive(run, next(reversed(evaluations)), screen) if evaluations else {}
+    last = next(reversed(evaluations), "")
+    more = beside_naive(run, last, screen) | translated_at_the_end(run, last, screen) if evaluations else {}
     screen.say()
     epochs = counted(len(run.history), "epoch")
     screen.say(f"{run.reason} after {epochs}, {run.seconds:.1f} s; {_best(run)}")

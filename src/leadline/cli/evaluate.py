@@ -78,10 +78,10 @@ def run(line: Line, screen: Screen) -> int:
         "metrics": dict(evaluation),
         "intervals": {metric: evaluation.interval(metric) for metric in evaluation},
     }
-    if path is None and trained.target.kind == "tokens":
+    if trained.target.kind == "tokens":
         from leadline.cli.translated import translated
 
-        answer |= translated(trained, split, screen)
+        answer |= translated(trained, name, screen, None if path is None else rows)
     if path is None:
         answer |= beside_naive(trained, name, screen)
     screen.answer(answer)

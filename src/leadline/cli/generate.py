@@ -16,6 +16,8 @@ from leadline.cli.flag import Flag, Kind
 from leadline.cli.line import Line
 from leadline.cli.screen import Screen
 from leadline.cli.words import need_run
+from leadline.data.text_tables import lacking
+from leadline.data.tokens import Tokens
 from leadline.errors import DataError, UserError
 
 USAGE = 'leadline generate RUN [--prompt "…" | --prompt-file FILE] [--most 200]'
@@ -70,6 +72,8 @@ def run(line: Line, screen: Screen) -> int:
 
     trained = ll.load(folder)
     prompts = _prompts(trained, prompt, file)
+    for note in lacking(trained.inputs.reads, "prompt", prompts) if isinstance(trained.inputs, Tokens) else ():
+        print(f"note: {note}", file=sys.stderr)
     alone = len(prompts) == 1 and options.get("count", 1) == 1 and not screen.as_json
     started = time.perf_counter()
     typed = _Typed(prompts[0] if _behind(trained) else "") if alone else None

@@ -6,6 +6,7 @@ those of training were; one on classes, pairs or questions on a table with its c
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -14,6 +15,8 @@ import torch
 
 from leadline.cli.labelled import codes_of
 from leadline.cli.rows import outcome_of
+from leadline.cli.texts import odd
+from leadline.data.account import counted
 from leadline.data.cells import Table
 from leadline.data.data import Split
 from leadline.data.shards import rows_of
@@ -40,9 +43,8 @@ def known_texts(run: Run, path: Path, recipe: dict[str, Any]) -> Split:
         return _marked(run, inputs, path)
     table = _table(path, inputs, plain=inputs.names == ("column_1",))
     if inputs.task == "pairs":
-        sides = text_columns(table, (*inputs.names, run.target.name))
-        encoded = [inputs.tokenizer.encode_many(side) for side in sides]
-        return Split(*pair_rows(inputs, *encoded)[:2])
+        sides = _whole(inputs, text_columns(table, (*inputs.names, run.target.name)), path)
+        return Split(*pair_rows(inputs, *inputs.encode_pairs(*sides))[:2])
     columns = [inputs.tokenizer.encode_many(column) for column in text_columns(table, inputs.names)]
     return Split(framed_rows(inputs, columns)[0], outcome_of(table, run.target, inputs))
 
@@ -58,6 +60,19 @@ def _table(path: Path, inputs: Tokens, plain: bool) -> Table:
     if not len(table):
         raise DataError(f"{path.name} must have rows", got="a header and no row", do="Check that it was written")
     return table
+
+
+def _whole(inputs: Tokens, sides: list[list[str]], path: Path) -> list[list[str]]:
+    """Pairs of which both sides are there; what is left out or read byte by byte is told."""
+    kept = [row for row, pair in enumerate(zip(*sides)) if all(part.strip() for part in pair)]
+    if not kept:
+        raise DataError(f"{path.name} must hold pairs", got="none with both sides", do="Write source and target")
+    told = odd(inputs, [[sides[0][row]] for row in kept])
+    if lost := len(sides[0]) - len(kept):
+        told.insert(0, f"{counted(lost, 'row')} without a source or a target left out")
+    for note in told:
+        print(f"note: {note}", file=sys.stderr)
+    return [[side[row] for row in kept] for side in sides]
 
 
 def _packed(inputs: Tokens, path: Path, recipe: dict[str, Any]) -> Split:

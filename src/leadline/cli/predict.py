@@ -117,6 +117,8 @@ def _of_text(trained: Any, path: Path, level: float | None) -> tuple[Any, dict[s
     table, rows = texts.table_of(path, trained.inputs)
     if cut := texts.num_cut(trained.inputs, rows):
         print(f"note: {counted(cut, 'text')} cut to the tokens that the model reads", file=sys.stderr)
+    for note in texts.odd(trained.inputs, rows):
+        print(f"note: {note}", file=sys.stderr)
     if long := texts.in_parts(trained.inputs, rows):
         named = ", ".join(str(table.numbers[row]) for row in long[:5]) + (", …" if long[5:] else "")
         told = (

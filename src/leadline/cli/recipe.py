@@ -428,7 +428,7 @@ def _tokenizer_of(begun: Beginning | None, what: str, options: dict[str, Any]) -
     if "tokenizer" not in inspect.signature(source(read_by(what, options))).parameters:
         return {}
     given = options.get("tokenizer") or (begun.tokenizer if begun else None)
-    for name in ("kind", "num_tokens") if given else ():
+    for name in ("kind", "num_tokens", "target_kind") if given else ():
         if options.get(name) is not None:
             flag = f"--{name.replace('_', '-')}"
             raise UserError(
@@ -442,4 +442,6 @@ def _tokenizer_of(begun: Beginning | None, what: str, options: dict[str, Any]) -
             got=f"no tokenizer.json in {begun.path}",
             do="Put it there, as AutoTokenizer's save_pretrained does, or name its file with --tokenizer",
         )
+    if begun.source_tokenizer is not None:
+        return {"tokenizer": str(begun.source_tokenizer), "target_tokenizer": str(begun.tokenizer)}
     return {"tokenizer": str(begun.tokenizer)} if begun.tokenizer else {}

@@ -16,9 +16,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from leadline.data.account import counted
 from leadline.data.cells import Table, Text
 from leadline.data.text_rows import TABLES, read_text_table
-from leadline.data.text_tables import word_tokens
+from leadline.data.text_tables import lacking, word_tokens
 from leadline.data.tokens import Tokens, framed_rows, padded, text_columns
 from leadline.errors import DataError
 from leadline.run import Run
@@ -55,9 +56,17 @@ def table_of(path: Path, inputs: Tokens) -> tuple[Table, list[list[str]]]:
     return Table({"text": Text(texts)}, np.array(list(lines)), "line", path.name), [[text] for text in texts]
 
 
+def odd(inputs: Tokens, texts: list[list[str]]) -> list[str]:
+    """What is to be said of texts that are empty, where they are sources, or that the vocabulary lacks something of."""
+    empty = sum(not row[0].strip() for row in texts) if inputs.task == "pairs" else 0
+    notes = [f"{counted(empty, 'text')} empty, and not translated"] if empty else []
+    columns = zip(inputs.names or ("text",), zip(*texts))
+    return notes + [note for name, side in columns for note in lacking(inputs.reads, name, side)]
+
+
 def num_cut(inputs: Tokens, texts: list[list[str]]) -> int:
     """Texts that are longer than a row of classes, pairs or spans, which lose their end."""
-    encoded = [inputs.tokenizer.encode_many(list(side)) for side in zip(*texts)]
+    encoded = [inputs.reads.encode_many(list(side)) for side in zip(*texts)]
     if inputs.task == "pairs":
         return sum(len(tokens) > (inputs.len_source or 0) for tokens in encoded[0])
     return framed_rows(inputs, encoded)[2] if inputs.task in ("classes", "spans") else 0

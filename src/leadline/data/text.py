@@ -46,6 +46,8 @@ def text(
     tokenizer: Any = None,
     kind: str = "bpe",
     num_tokens: int | None = None,
+    target_tokenizer: Any = None,
+    target_kind: str | None = None,
     length: int | None = None,
     p_hidden: float | None = None,
     separator: str | None = None,
@@ -66,8 +68,10 @@ def text(
         source, target: columns. source and target make pairs, text and target classes (or numbers); spans take question
             and context as text and the answer as target. A .tsv of two columns without names is pairs.
         tokenizer: a `Tokenizer` or its file; by default one is trained on the training texts.
-        kind: of that tokenizer: bpe, wordpiece, unigram, bytes or characters.
+        kind: of that tokenizer: bpe, wordpiece, unigram, bytes, characters or words.
         num_tokens: of its vocabulary; by default from 1,024 to 32,768, by the size of the text.
+        target_tokenizer, target_kind: of pairs, the same for the targets alone, where these are not to share one with
+            the sources: letters and sounds are kind="characters", target_kind="words".
         length: most tokens of a row, from 2 to 65,536; of pairs, of source and target each. By default 256, and of a
             table no more than 199 of 200 rows need; longer ones are cut, and counted.
         p_hidden: part of the words of a row that are hidden, of masked tokens; above 0 and at most 1, 0.15 by default.
@@ -99,6 +103,8 @@ def text(
         "tokenizer": _told(tokenizer),
         "kind": kind,
         "num_tokens": num_tokens,
+        "target_tokenizer": _told(target_tokenizer),
+        "target_kind": target_kind,
         "length": None if trims else length,
         "p_hidden": p_hidden,
     }
@@ -117,7 +123,19 @@ def text(
         what = f"p_hidden={p_hidden} for task {task or 'next'}"
         raise UserError("p_hidden must be of masked tokens", got=what, do='Pass task="masked" too, or leave it out')
     held = Held(share if val is None else val, share if test is None else test, seed, every)
-    how = Making(held, own, kind, num_tokens, length, trims)
+    if task != "pairs" and not (target_tokenizer is None and target_kind is None):
+        raise UserError(
+            "targets have a tokenizer of their own in pairs alone",
+            got=f"task {task or 'next'}",
+            do='Leave target_kind and target_tokenizer out, or pass task="pairs"',
+        )
+    if "words" in (str(kind).lower(), str(target_kind).lower()) and task not in ("pairs", "classes"):
+        raise UserError(
+            "kind words must be of texts that are read whole, in pairs or classes",
+            got=f"kind words for task {task or 'next'}",
+            do="Take bpe, unigram or characters",
+        )
+    how = Making(held, own, kind, num_tokens, length, trims, given_tokenizer(target_tokenizer), target_kind)
     if task == "tags":
         made = tagged(place, how)
     elif rows is None or task in _STREAMS:

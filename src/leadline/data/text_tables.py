@@ -44,6 +44,8 @@ class Making:
         kind, num_tokens: of the one that is trained.
         length: most tokens of a row.
         trims: nobody named it: rows are no longer than nearly all of them need.
+        target_tokenizer, target_kind: of the targets of pairs, where they are to have one of their own; the others are
+            then of the sources alone.
     """
 
     held: Held
@@ -52,6 +54,8 @@ class Making:
     num_tokens: int | None
     length: int
     trims: bool = False
+    target_tokenizer: Tokenizer | None = None
+    target_kind: str | None = None
 
     def most(self, lengths: Sequence[int]) -> int:
         """Tokens of a row, out of what each row needs."""
@@ -60,11 +64,21 @@ class Making:
 
     def words(self, texts: Sequence[Sequence[str]], rows: Tensor) -> Tokenizer:
         """The tokenizer, of some rows of several columns where it must be trained."""
-        if self.tokenizer is not None:
-            return self.tokenizer
+        return self._made(self.tokenizer, self.kind, texts, rows)
+
+    def both(self, sides: Sequence[Sequence[str]], rows: Tensor) -> tuple[Tokenizer | None, Tokenizer]:
+        """The tokenizers of sources, None where they share that of the targets, and of targets."""
+        if self.target_tokenizer is None and self.target_kind is None:
+            return None, self.words(sides, rows)
+        target = self._made(self.target_tokenizer, self.target_kind or self.kind, sides[1:], rows)
+        return self.words(sides[:1], rows), target
+
+    def _made(self, given: Tokenizer | None, kind: str, texts: Sequence[Sequence[str]], rows: Tensor) -> Tokenizer:
+        if given is not None:
+            return given
         picked = [[column[row] for row in rows.tolist()] for column in texts]
         total = sum(len(text) for column in picked for text in column)
-        return trained((text for row in zip(*picked) for text in row), total, self.kind, self.num_tokens)
+        return trained((text for row in zip(*picked) for text in row), total, kind, self.num_tokens)
 
 
 def labelled(rows: Rows, text: str | Sequence[str] | None, target: str | None, how: Making) -> Data:
@@ -100,14 +114,17 @@ def paired(rows: Rows, source: str | None, target: str | None, how: Making) -> D
     used = rows.left()
     sides = [[side[row] for row in used] for side in sides]
     parts = how.held.rows(len(used), **_together(sides[0], how.held))
-    own = how.words(sides, parts[0])
-    a, b = (_encoded(own, side) for side in sides)
+    read, own = how.both(sides, parts[0])
+    a, b = (_encoded(by, side) for by, side in zip((read or own, own), sides))
     S, T = how.most([len(tokens) for tokens in a]), how.most([1 + len(tokens) for tokens in b])
-    inputs = Tokens("pairs", T, own, len_source=S, names=(str(first),))
+    inputs = Tokens("pairs", T, own, len_source=S, names=(str(first),), source_tokenizer=read)
     x, y, cut = pair_rows(inputs, a, b)
     asked = float((y[parts[0]] != NOTHING).sum(1).double().mean())
     target_ = Target("tokens", str(second), dim=own.num_tokens, scale=(asked,), sizes=token_sizes(own))
-    lines = [f"{first}: source, up to {S} tokens", f"{second}: target, up to {T} tokens"]
+    told = ("", "") if read is None else (f" of kind {read.kind}", f" of kind {own.kind}")
+    lines = [f"{first}: source, up to {S} tokens{told[0]}", f"{second}: target, up to {T} tokens{told[1]}"]
+    for name, by, side in zip((first, second), (read or own, own), sides):
+        rows.notes.extend(lacking(by, str(name), side))
     return _data(rows, used, x, y, parts, target_, inputs, lines, cut, how)
 
 
@@ -208,11 +225,31 @@ def _data(
     """Rows `parts` of x and y, with their account."""
     numbers = torch.from_numpy(rows.table.numbers[used])
     train, val, test = (Split(x[part], y[part], rows=numbers[part]) for part in parts)
-    total = int((x != NOTHING).sum())
-    notes = [f"{total:,} tokens of {inputs.tokenizer.num_tokens:,}, rows of {x.shape[1]}"]
+    total, known = int((x != NOTHING).sum()), f"{inputs.tokenizer.num_tokens:,}"
+    known = known if inputs.source_tokenizer is None else f"{inputs.reads.num_tokens:,} and {known}"
+    notes = [f"{total:,} tokens of {known}, rows of {x.shape[1]}"]
     if cut:
-        notes.append(f"{counted(cut, 'row')} cut to {how.length} tokens")
+        most = f"{inputs.length} tokens"
+        most = most if inputs.len_source is None else f"{inputs.len_source} tokens of a source, {most} of a target"
+        notes.append(f"{counted(cut, 'row')} cut to {most}")
     return Data(train, val, test, target, inputs, account=rows.account(lines, notes))
+
+
+def lacking(tokenizer: Tokenizer, name: str, texts: Sequence[str]) -> list[str]:
+    """A line on texts with what a vocabulary lacks, where there are some.
+
+    >>> lacking(Tokenizer.train(["sea"], "characters"), "word", ["sea", "née", "île"])
+    ['word: 2 texts hold what the vocabulary lacks, and are read byte by byte there: n, é, î, l']
+    """
+    found = [absent for text in texts if (absent := tokenizer.lacking(text))]
+    if not found:
+        return []
+    every = list(dict.fromkeys(one for absent in found for one in absent))
+    verb = "holds" if len(found) == 1 else "hold"
+    read = "is read" if len(found) == 1 else "are read"
+    named_ = ", ".join(every[:8]) + (", …" if every[8:] else "")
+    many = counted(len(found), "text")
+    return [f"{name}: {many} {verb} what the vocabulary lacks, and {read} byte by byte there: {named_}"]
 
 
 def word_tokens(tokenizer: Tokenizer, words: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:

@@ -56,6 +56,7 @@ class Tokens(Inputs):
         len_source: tokens of the source of a pair, at least 1; None for other tasks.
         p_hidden: part of the words that are chosen to be hidden, from 0 to 1.
         names: the columns that hold the text, of a table.
+        source_tokenizer: of the sources of pairs, where they have one of their own; pads as the other does.
 
     >>> words = Tokenizer.train(["a cat sat on a mat"], kind="bytes")
     >>> rows = Tokens("next", 8, words).read(["a cat", "mat"])
@@ -73,6 +74,7 @@ class Tokens(Inputs):
         len_source: int | None = None,
         p_hidden: float = 0.15,
         names: Sequence[str] = (),
+        source_tokenizer: str | Tokenizer | None = None,
     ):
         self.task = lookup(task, {word: word for word in TASKS}, "task")
         self.length = whole("length", length, 2, MOST_LENGTH, usual=256)
@@ -83,6 +85,9 @@ class Tokens(Inputs):
                 got=f"{given('len_source', len_source)} for task {self.task}",
                 do="Let ll.data.text(…) put the inputs together",
             )
+        if isinstance(source_tokenizer, str):
+            source_tokenizer = Tokenizer.from_json(source_tokenizer)
+        self.source_tokenizer = source_tokenizer
         self.len_source = None if len_source is None else whole("len_source", len_source, 1, MOST_LENGTH)
         self.p_hidden, self.names = real("p_hidden", p_hidden, 0, most=1), tuple(names)
         self.draws = self.task == "masked"
@@ -104,14 +109,31 @@ class Tokens(Inputs):
                 got=f"one without {' and '.join(absent)}",
                 do="Train one with ll.data.text(…), or add them to its file",
             )
+        other = self.source_tokenizer
+        if other is not None and (self.task != "pairs" or other.pad != self.tokenizer.pad):
+            raise DataError(
+                "a tokenizer of sources must be of pairs, and pad as that of the targets does",
+                got=f"task {self.task}, pad {other.pad} beside {self.tokenizer.pad}",
+                do="Let ll.data.text(…) train both",
+            )
 
     @property
     def config(self) -> dict[str, Any]:
         plain = {name: getattr(self, name) for name in ("task", "length", "len_source", "p_hidden")}
-        return {**plain, "tokenizer": self.tokenizer.to_json(), "names": list(self.names)}
+        return {**plain, **self._tokenizers(), "names": list(self.names)}
 
     def attachments(self) -> dict[str, str]:
-        return {"tokenizer.json": self.tokenizer.to_json()}
+        return {f"{name}.json": text for name, text in self._tokenizers().items()}
+
+    def _tokenizers(self) -> dict[str, str]:
+        other = self.source_tokenizer
+        both = {"tokenizer": self.tokenizer.to_json()}
+        return both if other is None else both | {"source_tokenizer": other.to_json()}
+
+    @property
+    def reads(self) -> Tokenizer:
+        """The tokenizer of what is read first: that of the sources, where they have one."""
+        return self.tokenizer if self.source_tokenizer is None else self.source_tokenizer
 
     @property
     def fill(self) -> int:
@@ -182,6 +204,8 @@ class Tokens(Inputs):
         told = {"num_tokens": own.num_tokens, "length": max(self.length, shape[0] - (self.len_source or 0))}
         if self.len_source is not None:
             told["len_source"] = self.len_source
+        if self.source_tokenizer is not None:
+            told["num_source_tokens"] = self.source_tokenizer.num_tokens
         return {**told, "pad": own.pad, "end": own.end, "sep": own.sep}
 
     def room(self, shape: tuple[int, ...]) -> int:
@@ -209,7 +233,7 @@ class Tokens(Inputs):
             raise DataError("there must be rows to read", got="none", do="Pass at least one text")
         if self.task == "pairs":
             pairs = [(text, "") if isinstance(text, str) else (*text, "")[:2] for text in texts]
-            return pair_rows(self, *(self.tokenizer.encode_many(side) for side in zip(*pairs)), closed=False)[0]
+            return pair_rows(self, *self.encode_pairs(*zip(*pairs)), closed=False)[0]
         if self.task in ("classes", "spans"):
             parts = [(text,) if isinstance(text, str) else tuple(text) for text in texts]
             if len(set(map(len, parts))) > 1:
@@ -242,7 +266,7 @@ class Tokens(Inputs):
                 got=f"{x.dtype} of shape {tuple(x.shape)}",
                 do="Pass one row of tokens for each text",
             )
-        most, low = self.tokenizer.num_tokens, int(x.min()) if x.numel() else 0
+        most, low = max(self.tokenizer.num_tokens, self.reads.num_tokens), int(x.min()) if x.numel() else 0
         if x.numel() and x.dtype != torch.int16 and not (low >= NOTHING and int(x.max()) < most):
             raise DataError(
                 f"tokens must lie in 0 … {most - 1}",
@@ -280,12 +304,17 @@ class Tokens(Inputs):
         pieces = map(self.tokenizer.bytes_of, range(self.tokenizer.num_tokens))
         return any(len(piece) > 1 and piece[:1] == b" " for piece in pieces)
 
+    def encode_pairs(self, sources: Iterable[str], targets: Iterable[str]) -> tuple[list[np.ndarray], list[np.ndarray]]:
+        """The tokens of both sides of pairs, each by its own tokenizer."""
+        return self.reads.encode_many(sources), self.tokenizer.encode_many(targets)
+
     def decode(self, x: Tensor) -> list[str]:
-        """The texts of rows; what pads them is left out."""
-        return [
-            self.tokenizer.decode([token for token in row if token not in (self.tokenizer.pad, NOTHING)])
-            for row in _unpacked(x, NOTHING).tolist()
-        ]
+        """The texts of rows, of pairs of targets; what pads them is left out."""
+        return _texts(self.tokenizer, x)
+
+    def decode_sources(self, x: Tensor) -> list[str]:
+        """The sources of rows of pairs."""
+        return _texts(self.reads, x[:, : self.len_source])
 
 
 def pair_rows(
@@ -301,9 +330,11 @@ def pair_rows(
     cut = sum(len(a) > S or len(b) > most for a, b in zip(sources, targets))
     said = [tokens[:most] for tokens in targets]
     T = inputs.length if closed else 1 + max(map(len, said))
-    heads = padded((tokens[:S] for tokens in sources), S, own.num_tokens)
-    reads = padded((np.append(inputs.start, tokens) for tokens in said), T, own.num_tokens)
-    asked = padded((np.append(tokens, np.array([own.end])) for tokens in said), T, own.num_tokens)
+    known = max(own.num_tokens, inputs.reads.num_tokens)
+    heads, asked = padded((tokens[:S] for tokens in sources), S, known), padded(said, T, known)
+    start, end = np.array([inputs.start, own.end]).astype(stored_as(known)).tolist()
+    reads = torch.cat([torch.full_like(asked[:, :1], start), asked[:, :-1]], 1)
+    asked[torch.arange(len(said)), torch.tensor([len(tokens) for tokens in said])] = end
     return torch.cat([heads, reads], 1), asked, cut
 
 
@@ -350,8 +381,9 @@ def padded(rows: Iterable[Any], length: int, num_tokens: int) -> Tensor:
     """
     rows = list(rows)
     found = np.full((len(rows), length), NOTHING, stored_as(num_tokens))
-    for row, tokens in zip(found, rows):
-        row[: len(tokens)] = np.asarray(tokens, dtype=np.int64).astype(found.dtype)
+    there = np.arange(length) < np.array([len(tokens) for tokens in rows], np.int64)[:, None]
+    if there.any():
+        found[there] = np.concatenate(rows).astype(np.int64).astype(found.dtype)
     return torch.from_numpy(found)
 
 
@@ -370,6 +402,11 @@ def text_columns(table: Table, names: Sequence[str]) -> list[list[str]]:
                 do=named(name, list(table.columns)).rstrip("."),
             )
     return [_words(table.columns[name]) for name in names]
+
+
+def _texts(own: Tokenizer, x: Tensor) -> list[str]:
+    rows = _unpacked(x, NOTHING).tolist()
+    return [own.decode([token for token in row if token not in (own.pad, NOTHING)]) for row in rows]
 
 
 def _words(cells: Any) -> list[str]:

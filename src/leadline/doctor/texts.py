@@ -94,6 +94,7 @@ def _round(most: int) -> int:
 def _vocabulary(x: Tensor, data: Data, inputs: Tokens) -> list[Finding]:
     own = inputs.tokenizer
     known = int((~torch.from_numpy(own.special)).sum())
+    x = x if inputs.source_tokenizer is None else x[:, inputs.len_source :]
     tokens = x[x != NOTHING]
     if known < LARGE_VOCABULARY or len(tokens) < LONG_TEXT * known:
         return []

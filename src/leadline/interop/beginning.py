@@ -47,6 +47,12 @@ class Beginning:
         path = self.path / hugging_face.TOKENIZER
         return path if path.is_file() else None
 
+    @property
+    def source_tokenizer(self) -> Path | None:
+        """Where that of the sources stands, which have one of their own; None where they have none."""
+        path = self.path / f"source_{hugging_face.TOKENIZER}"
+        return path if path.is_file() else None
+
     def build(self, data: Data, dim_output: int, seed: int = 0, **options: Any) -> tuple[nn.Module, Filled]:
         """A model for these data that begins from here (1), and what was loaded of it.
 

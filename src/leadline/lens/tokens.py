@@ -95,15 +95,20 @@ def words_of(x: Tensor, inputs: Inputs) -> tuple[tuple[str, ...], ...]:
         return ()
     if not isinstance(inputs, Tokens):
         return tuple(tuple(map(str, row)) for row in x.tolist())
-    return tuple(tuple(word(inputs, token) for token in row) for row in x.tolist())
+    first = inputs.len_source if inputs.len_source is not None and x.shape[1] > inputs.len_source else 0
+    return tuple(tuple(word(inputs, token, source=t < first) for t, token in enumerate(row)) for row in x.tolist())
 
 
-def word(inputs: Inputs, token: int) -> str:
-    """A token as it is read: its text with a space written as ␣ and a new line as ↵, or the name of a special one."""
+def word(inputs: Inputs, token: int, source: bool = False) -> str:
+    """A token as it is read: its text with a space written as ␣ and a new line as ↵, or the name of a special one.
+
+    Args:
+        source: it is of the source of a pair.
+    """
     if not isinstance(inputs, Tokens):
         return str(token)
-    said = inputs.tokenizer.bytes_of(token).decode("utf-8", "replace")
-    said = said or inputs.tokenizer.token(token)
+    own = inputs.reads if source else inputs.tokenizer
+    said = own.bytes_of(token).decode("utf-8", "replace") or own.token(token)
     said = said.replace("\n", "↵").replace(" ", "␣").replace("\t", "→")
     return "".join(letter if letter.isprintable() else f"\\x{ord(letter):02x}" for letter in said)
 

@@ -271,6 +271,13 @@ def _of_tokens(model_type: type[nn.Module], shape: Sequence[int], told: Mapping[
     if lost:
         got = {"len_source": "a text without a source to translate"}.get(lost[0], f"rows that do not say {lost[0]}")
         raise UserError(f"{name} must be given {' and '.join(lost)}", got=got, do="Use a model for this task")
+    if "num_source_tokens" in told and "num_source_tokens" not in wanted:
+        fitting = [other for other, kind in MODELS.items() if "num_source_tokens" in inspect.signature(kind).parameters]
+        raise UserError(
+            f"{name} must be given pairs of one vocabulary",
+            got="sources with a tokenizer of their own",
+            do=f"Use {' or '.join(fitting)}, or leave target_kind out",
+        )
     return {arg: value for arg, value in told.items() if arg in wanted}
 
 

@@ -9,10 +9,11 @@ A row of inputs holds both sentences: the source, padded to `len_source`, and be
 target moved one place to the right. In (2) and (3) branches read a normalised stream (order="pre", which normalises
 once more at the end of each stack), or each sum is normalised (order="post").
 
-Notation   e_v -> embed.weight[v];  p_i -> place (see leadline.layers.positions);  m -> what the encoder answers;
+Notation   e_v -> embed.weight[v], of a source source_embed's where that is there;  m -> what the encoder answers;
+           p_i -> place (see leadline.layers.positions);
            Sa, Ca, f -> self-attention, cross-attention, feed-forward network: look, ask, think of a layer;
            B batch, S T words of source and target, D width, H heads, V vocabulary
-Paper      its order is "post", which needs warm-up; "pre" is usual here. Both languages share one vocabulary.
+Paper      its order is "post", which needs warm-up; "pre" is usual here. Both languages share one vocabulary there.
            Dropout is on (1) and on what branches give
 Shapes     x (B, S + T) -> (B, T, V)
 Train it   leadline train pairs.tsv --model Transformer
@@ -58,6 +59,7 @@ class Transformer(nn.Module, Configured):
         positions: "sinusoidal", "learned", or "none", to which a source is a bag of words.
         tied: words are scored by their own embeddings.
         pad: the token that fills a source.
+        num_source_tokens: words of a source's own vocabulary; None where it is that of the targets.
 
     >>> model = Transformer(num_tokens=100, length=8, len_source=10, dim=32)
     >>> model(torch.ones(2, 18, dtype=torch.long)).shape
@@ -78,17 +80,21 @@ class Transformer(nn.Module, Configured):
         positions: str = "sinusoidal",
         tied: bool = True,
         pad: int = 0,
+        num_source_tokens: int | None = None,
     ):
         super().__init__()
         check_sizes("Transformer", num_tokens=num_tokens, length=length, len_source=len_source, dim=dim)
+        reads = num_tokens if num_source_tokens is None else num_source_tokens
         check_sizes("Transformer", num_layers=num_layers, dim_hidden=4 * dim if dim_hidden is None else dim_hidden)
+        check_sizes("Transformer", num_source_tokens=reads)
         self.num_tokens, self.length, self.len_source = num_tokens, length, len_source
-        self.pad = whole("pad", pad, 0, num_tokens - 1)
+        self.num_source_tokens, self.pad = num_source_tokens, whole("pad", pad, 0, reads - 1)
         self.dim, self.num_layers, self.num_heads, self.dim_hidden = dim, num_layers, num_heads, dim_hidden
         self.p_drop, self.order, self.tied = p_drop, order, tied
         self.positions = lookup(positions, POSITIONS, "positions")
         site = count()
         self.embed = nn.Embedding(num_tokens, dim)
+        self.source_embed = None if num_source_tokens is None else nn.Embedding(num_source_tokens, dim)
         self.place = _place(self.positions, max(length, len_source), dim)
         self.source_dropout, self.target_dropout = Dropout(p_drop, next(site)), Dropout(p_drop, next(site))
         shape = (dim, num_heads, dim_hidden or 4 * dim, p_drop, order)
@@ -111,14 +117,15 @@ class Transformer(nn.Module, Configured):
         source, target = parted("Transformer", x, self.len_source, self.length)  # (B, S), (B, T)
         there = Padding(source != self.pad)
         m = self.encode(source, there)
-        h = self._entered(target, self.target_dropout)
+        h = self._entered(self.embed(target), self.target_dropout)
         for layer in self.decoder:
             h = layer(h, m, Causal(), there)
         return self._scores(h)
 
     def encode(self, source: Tensor, mask: Mask | None) -> Tensor:
         """Eq. 2: the source (B, S), any S that has places, as features (B, S, D)."""
-        h = self._entered(source, self.source_dropout)
+        table = self.embed if self.source_embed is None else self.source_embed
+        h = self._entered(table(source), self.source_dropout)
         for layer in self.encoder:
             h = layer(h, mask)
         return self.encoder_norm(h)
@@ -139,13 +146,13 @@ class Transformer(nn.Module, Configured):
     def step(self, x: Tensor, cache: Cache) -> Tensor:
         """Scores (B, T', V) behind the next words (B, T') of each target, which stand at `cache.at`."""
         there = Padding(cache.source_there)  # type: ignore[arg-type]
-        h = self._entered(x, self.target_dropout, cache.at)
+        h = self._entered(self.embed(x), self.target_dropout, cache.at)
         for layer, room, source in zip(self.decoder, cache.rooms, cache.sources, strict=True):
             h = layer(h, None, None, there, room, source, cache.at)
         return self._scores(h)
 
-    def _entered(self, tokens: Tensor, dropout: Dropout, at: Tensor | None = None) -> Tensor:
-        h = math.sqrt(self.dim) * self.embed(tokens)
+    def _entered(self, e: Tensor, dropout: Dropout, at: Tensor | None = None) -> Tensor:
+        h = math.sqrt(self.dim) * e
         return dropout(h if self.place is None else self.place(h, at))  # eq. 1
 
     def _scores(self, h: Tensor) -> Tensor:
@@ -158,7 +165,9 @@ class Transformer(nn.Module, Configured):
                 nn.init.xavier_uniform_(module.weight)
                 if module.bias is not None:
                     nn.init.zeros_(module.bias)
-        nn.init.normal_(self.embed.weight, 0, self.dim**-0.5)
+        for table in (self.embed, self.source_embed):
+            if table is not None:
+                nn.init.normal_(table.weight, 0, self.dim**-0.5)
 
 
 class _Reads(nn.Module):

@@ -296,8 +296,9 @@ def _translated(seen: Seen, split: str) -> str:
     end = Stop(() if own.end is None else (own.end,))
     made = generate(scorer, [[seen.inputs.start]] * count, seen.inputs.length - 1, GREEDY, end)
     references = [_until(row, own.end) for row in seen.y[:count]]
-    all_three = zip(source[:count], references, (one.tokens for one in made), strict=True)
-    rows = [[_long(seen.text(part)) for part in parts] for parts in all_three]
+    read = seen.inputs.decode_sources(source[:count])
+    all_three = zip(read, map(seen.text, references), (seen.text(one.tokens) for one in made), strict=True)
+    rows = [[_long(part) for part in parts] for parts in all_three]
     told = f"The first pairs of the {split} split; the likeliest word at each place."
     return _card("Translations", told, table(["source", "reference", "translation"], rows, texts=3))
 
@@ -355,4 +356,6 @@ def _card(title: str, told: str, body: str) -> str:
 
 def row_text(inputs: Any, x: Tensor) -> str:
     """A row of tokens as text, for a table, escaped."""
-    return _long(inputs.decode(x[None])[0])
+    if inputs.len_source is None:
+        return _long(inputs.decode(x[None])[0])
+    return _long(f"{inputs.decode_sources(x[None])[0]} → {inputs.decode(x[None, inputs.len_source :])[0]}")

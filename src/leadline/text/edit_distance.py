@@ -13,7 +13,7 @@ Notation   n_c(a) -> times that letter c stands in a;  rise, fall -> bits where 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 
 import numpy as np
 
@@ -25,15 +25,15 @@ _WORD = 64  # bits
 _FIRST, _CHUNK = 64, 2048  # texts that are compared at once
 
 
-def edit_distance(a: str, b: str) -> int:
-    """Eq. 1 at the end of both: letters that must be put in, taken out or exchanged.
+def edit_distance(a: Sequence[Hashable], b: Sequence[Hashable]) -> int:
+    """Eq. 1 at the end of both: letters that must be put in, taken out or exchanged; or words, of lists of them.
 
-    >>> edit_distance("kitten", "sitting")
-    3
+    >>> edit_distance("kitten", "sitting"), edit_distance("K AE T".split(), "K AA T S".split())
+    (3, 2)
     """
     if not a or not b:
         return max(len(a), len(b))
-    where: dict[str, int] = {}
+    where: dict[Hashable, int] = {}
     for i, letter in enumerate(a):
         where[letter] = where.get(letter, 0) | 1 << i
     full, last = (1 << len(a)) - 1, 1 << (len(a) - 1)

@@ -26,7 +26,7 @@ from leadline.text.alphabet import bytes_of, fallback
 from leadline.text.bpe_dropout import merged
 from leadline.text.corpus import cut
 from leadline.text.stream import Stream
-from leadline.text.training import trained
+from leadline.text.training import WORD, trained
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer as Inner
@@ -90,7 +90,7 @@ class Tokenizer:
 
         Args:
             texts: strings; or files, each a Path, UTF-8, `.gz` too.
-            kind: bpe, wordpiece, unigram, bytes or characters; see `leadline.text.training`.
+            kind: bpe, wordpiece, unigram, bytes, characters or words; see `leadline.text.training`.
             num_tokens: V at most, special tokens included; None is 8192, or what bytes need.
             specials: names of special tokens, which get the first ids; `<pad>` is 0 in any case.
             progress: is called with the number of characters read so far.
@@ -170,6 +170,30 @@ class Tokenizer:
         [id] = self._checked([id])
         return self._bytes[id]
 
+    def lacking(self, text: str) -> list[str]:
+        """What of a text this vocabulary has no token for and spells byte by byte, each once: characters, or words of
+        kind words; of kinds that are made to spell, nothing.
+
+        >>> Tokenizer.train(["a sea"], "characters").lacking("née"), Tokenizer.train(["a sea"], "words").lacking("a sé")
+        (['n', 'é'], ['sé'])
+        """
+        known = self._spelled_whole
+        if known is None:
+            return []
+        if self.kind == "characters":
+            return list(dict.fromkeys(letter for letter in text if letter not in known))
+        words = dict.fromkeys(WORD.findall(f" {text}") if text else ())
+        return [word.strip() for word in words if word not in known and word.strip()]
+
+    @cached_property
+    def _spelled_whole(self) -> frozenset[str] | None:
+        """Characters, or words with the space before them, that are one token; None of kinds that are made to spell."""
+        if self.kind == "characters":
+            return frozenset(token for token in self._inner.get_vocab(with_added_tokens=False) if len(token) == 1)
+        if self.kind != "words":
+            return None
+        return frozenset(piece.decode("utf-8", "replace") for piece in self._bytes if len(piece) > 1)
+
     @cached_property
     def token_bytes(self) -> np.ndarray:
         """How many bytes each token adds to the text, (V,)."""
@@ -190,9 +214,11 @@ class Tokenizer:
 
     @property
     def kind(self) -> str:
-        """bpe, wordpiece, unigram, bytes or characters; of others' tokenizers what their model is called."""
+        """bpe, wordpiece, unigram, bytes, characters or words; of others' tokenizers what their model is called."""
         model = self._json["model"]
         if model["type"] == "BPE" and not model["merges"]:
+            if model.get("ignore_merges"):
+                return "words"
             return "characters" if model["byte_fallback"] else "bytes"
         return model["type"].lower()
 

@@ -7,6 +7,7 @@
                 likelihood misses least; a word is written in its most probable way       (Kudo, 2018)
     bytes       the 256 bytes
     characters  the most frequent characters; any other is written as its bytes
+    words       the most frequent words, which are what stands between single spaces; any other is written as its bytes
 
 The first three work on the bytes of words, so that every text can be written and comes back as it was. A corpus is
 cut into words as GPT-2 does it (a space belongs to the word behind it), and words of more than 128 bytes are cut again.
@@ -38,6 +39,9 @@ CONTINUED = "…"
 LONGEST = 128
 #: different words that are counted; when there are more, the rarer half is forgotten
 MOST_WORDS = 1 << 21
+
+#: a word with the space before it, or white space that belongs to no word
+WORD = re.compile(r" ?\S+|\s")
 
 _BYTES = "bytes"
 
@@ -149,6 +153,24 @@ def _characters(parts: Iterator[str], names: list[str], size: int) -> Tokenizer:
     return made
 
 
+def _whole_words(parts: Iterator[str], names: list[str], size: int) -> Tokenizer:
+    from tokenizers import Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers
+
+    counts: Counter[str] = Counter()
+    for part in parts:
+        counts.update(WORD.findall(part if part[0] == " " else f" {part}"))
+    byte, room = letters(), size - len(names) - 256
+    words = ("".join(byte[b] for b in word.encode()) for word in sorted(counts, key=lambda word: (-counts[word], word)))
+    most = [word for word in words if len(word) > 1][:room]
+    made = Tokenizer(models.BPE(_numbered([*names, *byte, *most]), [], ignore_merges=True))
+    made.normalizer = normalizers.Prepend(" ")  # so that the first word is the same token as it is anywhere else
+    split = pre_tokenizers.Split(Regex(WORD.pattern), "isolated")
+    bytewise = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
+    made.pre_tokenizer = pre_tokenizers.Sequence([split, bytewise])
+    made.decoder = decoders.Sequence([decoders.ByteLevel(), decoders.Strip(" ", 1, 0)])
+    return made
+
+
 #: how each kind is fitted, the tokens that it begins with, and the usual number of all of them (0: no more than those)
 _KINDS: dict[str, tuple[Callable[[Iterator[str], list[str], int], Tokenizer], int, int]] = {
     "bpe": (_bpe, 256, 8192),
@@ -156,6 +178,7 @@ _KINDS: dict[str, tuple[Callable[[Iterator[str], list[str], int], Tokenizer], in
     "unigram": (_unigram, 256, 8192),
     _BYTES: (_bytes, 256, 0),
     "characters": (_characters, 256, 8192),
+    "words": (_whole_words, 256, 8192),
 }
 KINDS = tuple(_KINDS)
 

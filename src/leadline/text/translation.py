@@ -3,9 +3,12 @@
     BLEU   = brevity · exp(¼ Σ_{n=1..4} log p_n)     p_n -> share of runs of n words that a reference has too      (1)
     chrF   = F_2 of runs of 1 to 6 letters           recall counts twice as much as precision                      (2)
     memory(s) = t_k,   k = argmin_k D(s, s_k)        of known pairs (s_k, t_k), D the edit distance                (3)
+    not exact = share of translations that are none of their references                                            (4)
+    symbols   = Σ_i D(y_i, r_i) / Σ_i |r_i|          D over words, r_i the nearest of its references               (5)
 
 (1) and (2) are sacrebleu's, from 0 to 100, of all sentences together. (3) is what a model has to beat: in texts that
-repeat themselves it is good.
+repeat themselves it is good. Where one right answer is expected, as of the sounds of a word, (4) and (5) say more:
+there they are called the word error and the phoneme error; of sentences (5) is the word error rate.
 """
 
 from __future__ import annotations
@@ -15,7 +18,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from leadline.errors import UserError
-from leadline.text.edit_distance import Memory
+from leadline.text.edit_distance import Memory, edit_distance
 
 
 @dataclass(frozen=True)
@@ -52,6 +55,46 @@ def quality(translations: Sequence[str], references: Sequence[str]) -> Quality:
     bleu, chrf = metrics.BLEU(), metrics.CHRF()
     both = [metric.corpus_score(list(translations), [list(references)]).score for metric in (bleu, chrf)]
     return Quality(both[0], both[1], str(bleu.get_signature()))
+
+
+@dataclass(frozen=True)
+class Errors:
+    """Args:
+    inexact: eq. 4, from 0 to 1.
+    symbols: eq. 5, at least 0.
+
+    >>> print(Errors(inexact=0.25, symbols=0.0625))
+    25.0 % not exact, 6.2 % of symbols wrong
+    """
+
+    inexact: float
+    symbols: float
+
+    def __str__(self) -> str:
+        return f"{100 * self.inexact:.1f} % not exact, {100 * self.symbols:.1f} % of symbols wrong"
+
+
+def errors(translations: Sequence[str], references: Sequence[Sequence[str]]) -> Errors:
+    """Eqs. 4 and 5; symbols are what white space parts.
+
+    Args:
+        references: one or more that are right, for each translation.
+
+    >>> print(errors(["K AE T", "D AA G"], [["K AE T"], ["D AO G", "D AO G Z"]]))
+    50.0 % not exact, 16.7 % of symbols wrong
+    """
+    if len(translations) != len(references) or not references or not all(references):
+        raise UserError(
+            "there must be a reference for each translation",
+            got=f"{sum(map(bool, references))} for {len(translations)}",
+            do="Pass two lists of equal length, the second of lists",
+        )
+    wrong, changes, symbols = 0, 0, 0
+    for text, known in zip(translations, references, strict=True):
+        said, right = text.split(), [one.split() for one in known]
+        distance, length = min((edit_distance(said, one), len(one)) for one in right)
+        wrong, changes, symbols = wrong + (said not in right), changes + distance, symbols + length
+    return Errors(wrong / len(references), changes / max(symbols, 1))
 
 
 class TranslationMemory:
