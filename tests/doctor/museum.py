@@ -909,6 +909,13 @@ def a_gru_whose_answer_lies_near_the_end():
 
 
 @healthy
+def an_elman_that_has_learned_the_last_steps_is_trained_on():
+    model, data = listener(), told_first(60, n=300, at=58)
+    train(model, data, epochs=8, lr=1e-2)
+    return checked(model, data)
+
+
+@healthy
 def orthogonal_elman_at_forty_steps():
     model = listener()
     nn.init.orthogonal_(model.layers[0].branch.kernel.weight_hh_l0)
