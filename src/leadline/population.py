@@ -283,6 +283,8 @@ class _Part:
             return "gradients are accumulated"
         if self.settings.recompute:
             return "activations are computed again"
+        if self.settings.carry_state:
+            return "states are carried from batch to batch"
         if self.settings.average != "none":
             return "weights are averaged"
         if self.settings.decay_on != "all":

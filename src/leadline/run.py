@@ -15,7 +15,7 @@ from leadline.data.inputs import Inputs
 from leadline.data.target import Target
 from leadline.doctor.finding import Finding
 from leadline.engine.evaluation import Evaluation, assess, evaluate, outputs_of
-from leadline.engine.feed import Feed
+from leadline.engine.feed import Feed, streams_of
 from leadline.errors import DataError
 from leadline.generation import Text, generate
 from leadline.likelihoods import Likelihood, Prediction
@@ -103,12 +103,16 @@ class Run:
         return self._assess(rows)
 
     def measure(self, x: Tensor, y: Tensor, weight: Tensor | None = None) -> Evaluation:
-        """Metrics on raw rows of the caller's."""
+        """Metrics on raw rows of the caller's; where the state is carried, rows that follow one another."""
         self.likelihood.check(y)
         return self._assess(Split(x, y, weight))
 
     def _assess(self, rows: Split) -> Evaluation:
-        return assess(self.model, self.likelihood, self.feed(rows).in_order())
+        feed = self.feed(rows)
+        if not self.settings.carry_state:
+            return assess(self.model, self.likelihood, feed.in_order())
+        feed.carry, feed.batch = True, streams_of(len(rows), self.settings.batch)
+        return assess(self.model, self.likelihood, feed.in_streams(), streams=feed.batch)
 
     def feed(self, rows: Split) -> Feed:
         """Raw rows on the model's device, handed out as it reads them."""

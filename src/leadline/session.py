@@ -18,13 +18,14 @@ from torch import Tensor, nn
 from leadline import doctor
 from leadline.config import Configured
 from leadline.data.data import Batch, Data, Split
+from leadline.data.tokens import Tokens
 from leadline.doctor.finding import Finding
 from leadline.engine.compiled import Compiled, choose, compiler_missing
 from leadline.engine.computing import Computing, mixed
 from leadline.engine.device import pick_device, pick_precision, pick_threads, place
 from leadline.engine.evaluation import Evaluation
 from leadline.engine.events import EpochDone, Event, Listener, RunEnded
-from leadline.engine.feed import Feed
+from leadline.engine.feed import Feed, streams_of
 from leadline.engine.interrupts import Interrupts
 from leadline.engine.keeper import Keeper, restore
 from leadline.engine.loop import Loop, NotFinite
@@ -70,6 +71,8 @@ class Session:
         self.data = data
         self.model, self.likelihood = place(model, self.device, dtype), likelihood.to(self.device, dtype)
         _check_rows(model, settings, len(data.train), len(data.val))
+        if settings.carry_state:
+            _check_carried(data, settings, rule)
         self.again = settings.recompute and not is_checkpointed(model)
         if self.again:  # before anything is measured: it may be what makes a step fit into memory
             checkpointed(model)
@@ -79,11 +82,13 @@ class Session:
 
         def feed(split: Split) -> Feed:
             own = settings.batch, settings.seed, self.device, dtype, keyed_rows, settings.replacement
-            return Feed(split, data.inputs, *own)
+            return Feed(split, data.inputs, *own, carry=settings.carry_state)
 
         train, val = feed(data.train), feed(data.val) if len(data.val) else None
         settings = settings.with_(precision=precision, batch=min(settings.batch, len(train)))
         train.batch = settings.batch
+        if val is not None and settings.carry_state:
+            val.batch = streams_of(len(val), settings.batch)
         steps = settings.epochs * train.steps
         probe = _Probe(model, likelihood, train, precision)
         regularize = [r.to(self.device, dtype) for r in regularize]
@@ -259,7 +264,8 @@ class Session:
         batch, loop = broken.batch, self.loop
         rows = row_numbers(self.data, batch)
         autocast = self.gradient.autocast(batch) if isinstance(self.gradient, Gradient) else nullcontext()
-        with keyed(batch.keys), autocast:
+        carried = self.gradient.objective.carried if isinstance(self.gradient, Gradient) else None
+        with keyed(batch.keys), autocast, nullcontext() if carried is None else carried.on(len(batch)):
             finding = doctor.locate(self.model, self.likelihood, batch.x, batch.y, batch.weight, rows, broken.step)
         for listener in loop.listeners:
             if listener not in (self.keeper, self.watch):
@@ -280,15 +286,17 @@ def _scored(run: Run) -> tuple[dict[str, Evaluation], dict[str, Tensor]]:
         outputs = {name: run.outputs(name) for name, _ in data.splits()}
         return {name: run.score(out, data[name].y, data[name].weight) for name, out in outputs.items()}, outputs
     held = {name: split for name, split in data.splits() if name != "train"}
-    some = {"train": _some(data.train, _JUDGED), **held}
+    some = {"train": _some(data.train, _JUDGED, run.settings.carry_state), **held}
     evaluations = {name: run.measure(split.x, split.y, split.weight) for name, split in some.items()}
     drawn = {name: split.x[:_SHOWN] if data.target.placed else split.x for name, split in held.items()}
     return evaluations, {name: run.raw(x) for name, x in drawn.items()}
 
 
-def _some(split: Split, most: int) -> Split:
-    """At most so many rows, evenly spaced."""
-    return split if len(split) <= most else split.take(torch.linspace(0, len(split) - 1, most).long())
+def _some(split: Split, most: int, first: bool = False) -> Split:
+    """At most so many rows, evenly spaced, or the first ones."""
+    if len(split) <= most:
+        return split
+    return split.take(torch.arange(most) if first else torch.linspace(0, len(split) - 1, most).long())
 
 
 def judged(run: Run) -> list[Finding]:
@@ -355,6 +363,18 @@ def _check_rows(model: nn.Module, settings: Settings, train: int, val: int) -> N
                 got=f"{train} rows in batches of {batch}, {settings.accumulate} micro-batches each: one has 1 row",
                 do="Change batch or accumulate, or use norm='layer'",
             )
+
+
+def _check_carried(data: Data, settings: Settings, rule: Rule | None) -> None:
+    """What carrying states needs of the data and of the other settings."""
+    if not isinstance(data.inputs, Tokens) or data.inputs.task != "next":
+        what = f"task {data.inputs.task}" if isinstance(data.inputs, Tokens) else f"{data.target} of {data.name}"
+        raise UserError(
+            "states are carried along a text whose next tokens are learned", got=what, do="Leave carry_state out"
+        )
+    if settings.replacement or rule is not None:
+        got = "replacement=True" if settings.replacement else f"rule {type(rule).__name__}"
+        raise UserError("states are carried by gradient descent on rows in their order", got=got, do="Leave it out")
 
 
 def first_weights(model: nn.Module, likelihood: Likelihood, settings: Settings, data: Data) -> None:

@@ -53,6 +53,9 @@ class Settings:
     from that share of the run on"""
     replacement: bool = False
     """draw an epoch's rows with replacement: some come twice, some not at all"""
+    carry_state: bool = False
+    """a text is read in as many streams as a batch has rows, unshuffled, and the state of a recurrent network goes on
+    from batch to batch, without its gradient; in evaluation too"""
     accumulate: int = 1
     """micro-batches a step, at least 1: the same gradient in less memory"""
     recompute: bool = False
@@ -86,7 +89,7 @@ class Settings:
                 object.__setattr__(self, name, value)
         words = (self.regularize,) if isinstance(self.regularize, str) else tuple(self.regularize or ())
         object.__setattr__(self, "regularize", words)
-        for name in ("replacement", "recompute"):
+        for name in ("replacement", "carry_state", "recompute"):
             if not isinstance(getattr(self, name), bool):
                 got = given(name, getattr(self, name))
                 raise UserError(f"{name} must be True or False", got=got, do="Pass True or False")

@@ -3,6 +3,7 @@
 import hashlib
 import os
 import signal
+import tempfile
 from pathlib import Path
 
 import torch
@@ -25,6 +26,20 @@ def weighted(num=60):
 
 def line(num=60):
     return ll.data.line(num=num)
+
+
+def text():
+    """23 rows of bytes to train on, 3 to validate with."""
+    folder = Path(tempfile.gettempdir()) / "leadline-engine-runs"
+    folder.mkdir(exist_ok=True)
+    for k in range(8):
+        (folder / f"{k}.txt").write_text(f"{k} sailors went to sea {k * k} times")
+    return ll.data.text(folder, length=8, kind="bytes", every=8, cache=False)
+
+
+def written():
+    torch.manual_seed(0)
+    return ll.models.Recurrent(262, num_tokens=262, dim=5, cell="lstm", head="next", p_drop=0.2, pad=0)
 
 
 def mlp(dim_input=2, **options):

@@ -10,7 +10,7 @@ import time
 
 import pytest
 import torch
-from engine_runs import BreakAt, Breaks, StopAt, hashes, line, mlp, moons, own, same, state_of, weighted
+from engine_runs import BreakAt, Breaks, StopAt, hashes, line, mlp, moons, own, same, state_of, text, weighted, written
 
 import leadline as ll
 from leadline.cli import main
@@ -49,6 +49,7 @@ CASES = {
     "bf16": (mlp, False, moons, {"precision": "bf16"}),
     "even batches": (mlp, False, moons, {"batch": 13}),
     "learned variance": (lambda: mlp(1), False, line, {}),
+    "carried states": (written, False, text, {"carry_state": True, "batch": 3, "compile": "off"}),
     "warm-up and linear schedule": (mlp, False, moons, {"warmup": 0.5, "schedule": "linear"}),
 }
 

@@ -10,11 +10,13 @@ from hypothesis import strategies as st
 
 import leadline.likelihoods.tokens as module
 from leadline.data.target import Target
+from leadline.data.vocabulary import token_characters
 from leadline.engine.evaluation import evaluate
 from leadline.errors import DataError, ShapeError, UserError
 from leadline.layers.unembedding import Deferred, deferred, unembed
 from leadline.likelihoods import Tokens, likelihood_for
 from leadline.testing import check_likelihood
+from leadline.text import Tokenizer
 
 B, T, V = 3, 5, 7
 
@@ -117,6 +119,19 @@ def test_metrics_weigh_tokens_alike_and_not_rows(rows):
     assert found["accuracy"] == pytest.approx(float((output.argmax(-1) == y)[asked].float().mean()))
     total, length = F.cross_entropy(output[asked], y[asked], reduction="sum"), int(y[asked].sum())
     assert found["bits_per_byte"] == pytest.approx(float(total) / math.log(2) / length, rel=1e-6)
+
+
+def test_bits_a_character_count_characters_and_not_bytes():
+    words = Tokenizer.train(["naïve 🌊"], kind="bytes")
+    y = torch.tensor([words.encode("naïve 🌊")])
+    V, characters = words.num_tokens, token_characters(words)
+    assert sum(characters[token] for token in y[0].tolist()) == 7 and y.shape[1] == 11
+    likelihood = Tokens(V, sizes=words.token_bytes.tolist(), characters=characters)
+    found = evaluate(likelihood, torch.zeros(1, 11, V), y)
+    assert found["bits_per_byte"] == pytest.approx(math.log2(V))
+    assert found["bits_per_character"] == pytest.approx(math.log2(V) * 11 / 7)
+    with pytest.raises(UserError, match="characters must have a number"):
+        Tokens(V, characters=[1, 2])
 
 
 def test_bits_a_byte_of_uniform_bytes_are_eight():

@@ -20,7 +20,7 @@ from leadline.data.picture_cache import Unusable
 from leadline.data.shards import PARTS, Shards
 from leadline.data.target import Target
 from leadline.data.tokens import Tokens
-from leadline.data.vocabulary import token_sizes, trained
+from leadline.data.vocabulary import token_characters, token_sizes, trained
 from leadline.errors import DataError
 from leadline.text.tokenizer import Tokenizer
 
@@ -107,7 +107,8 @@ class Packing:
         asked = (count - 1) / len(train) if self.task == "next" else inputs.p_hidden * count / len(train)
         name = "next token" if self.task == "next" else "hidden token"
         most = int(inputs.num_hidden(torch.tensor(self.length))) if self.task == "masked" else None
-        target = Target("tokens", name, dim=own.num_tokens, scale=(asked,), sizes=token_sizes(own), most=most)
+        sizes = {"sizes": token_sizes(own), "characters": token_characters(own)}
+        target = Target("tokens", name, dim=own.num_tokens, scale=(asked,), most=most, **sizes)
         return Data(train, val, test, target, inputs, stem(place), None, _account(made, place.name, self.one))
 
 

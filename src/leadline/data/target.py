@@ -41,7 +41,7 @@ class Target:
         shift, scale: mean and standard deviation of y over the training split, one per output: the unit in which
             a network predicts a real target. Likelihoods undo it, so losses and predictions are in y's own unit.
         columns: what each column of y is, where they have names or kinds of their own.
-        sizes: bytes of text that each token stands for; none where nobody knows.
+        sizes, characters: bytes and characters of text that each token stands for; none where nobody knows.
         most: tokens that are asked of a row, at most; None may be all.
 
     >>> Target("classes", classes=("cat", "dog", "eel")).decode(torch.tensor([2, 0]))
@@ -60,6 +60,7 @@ class Target:
     scale: tuple[float, ...] = (1.0,)
     columns: tuple[Target, ...] = field(default=(), repr=False)
     sizes: tuple[int, ...] = field(default=(), repr=False)
+    characters: tuple[int, ...] = field(default=(), repr=False)
     most: int | None = field(default=None, repr=False)
 
     def __post_init__(self):
@@ -91,7 +92,7 @@ class Target:
     @property
     def config(self) -> dict[str, Any]:
         own = {name: plain(getattr(self, name)) for name in self.__dataclass_fields__ if name != "columns"}
-        for name in ("sizes", "most"):
+        for name in ("sizes", "characters", "most"):
             if not own[name]:
                 del own[name]
         return own | ({"columns": [column.config for column in self.columns]} if self.columns else {})
@@ -99,7 +100,7 @@ class Target:
     @classmethod
     def from_config(cls, config: dict[str, Any]) -> Target:
         tuples: dict[str, Any] = {
-            key: tuple(config[key]) for key in ("classes", "shift", "scale", "sizes") if key in config
+            key: tuple(config[key]) for key in ("classes", "shift", "scale", "sizes", "characters") if key in config
         }
         columns = tuple(cls.from_config(column) for column in config.get("columns", ()))
         return cls(**{**config, **tuples, "columns": columns})

@@ -76,3 +76,14 @@ def sampled(texts: Iterable[str], every: int) -> Iterator[str]:
 def token_sizes(tokenizer: Tokenizer) -> tuple[int, ...]:
     """Bytes of text that each token stands for, 0 for a special one."""
     return tuple(int(size) for size in tokenizer.token_bytes)
+
+
+def token_characters(tokenizer: Tokenizer) -> tuple[int, ...]:
+    """Characters of text that begin in each token, 0 for a special one: one that several tokens write counts once.
+
+    >>> words = Tokenizer.train([], "bytes")
+    >>> [token_characters(words)[token] for token in words.encode("né")]
+    [1, 1, 0]
+    """
+    pieces = (tokenizer.bytes_of(number) for number in range(tokenizer.num_tokens))
+    return tuple(sum(byte & 0xC0 != 0x80 for byte in piece) for piece in pieces)

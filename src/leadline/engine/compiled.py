@@ -211,6 +211,7 @@ class Compiled(Rule):
                 warnings.warn(f"steps are not compiled: {_first_line(error)}", stacklevel=2)
                 self._failed = True
                 return super().steps(batches, index)
+        self.rule.begin(index)
         rates = [self.rule.rate(index + k) for k in range(len(batches))]
         losses = self._calls[size](*columns.values(), self._scalars(rates))
         self._inline.counted(len(batches))

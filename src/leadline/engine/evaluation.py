@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import Protocol
 
 import torch
@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from leadline.data.account import counted
 from leadline.data.data import Batch
+from leadline.layers.carried import carried_by
 from leadline.likelihoods.likelihood import Likelihood
 
 _DRAWS = 400
@@ -91,18 +92,28 @@ def outputs_of(model: nn.Module, parts: Iterable[Tensor]) -> Tensor:
 
 
 @torch.no_grad()
-def assess(model: nn.Module, likelihood: Likelihood, batches: Iterable[Batch], *, spans: bool = True) -> Evaluation:
+def assess(
+    model: nn.Module,
+    likelihood: Likelihood,
+    batches: Iterable[Batch],
+    *,
+    spans: bool = True,
+    streams: int | None = None,
+) -> Evaluation:
     """Metrics of a model on rows, which are never all in memory at once.
 
     Args:
         spans: whether metrics of all rows together get an interval, for which they are computed many times.
+        streams: rows of a batch, each of which goes on from that of the batch before; None where rows are on their own.
     """
+    carried = None if streams is None else carried_by(model, streams)
     measures: list[dict[str, Tensor]] = []
     tallies: list[dict[str, Tensor]] = []
     weights: list[Tensor | None] = []
     with resting(model):
         for batch in batches:
-            output = model(batch.x)
+            with nullcontext() if carried is None else carried.on(len(batch)):
+                output = model(batch.x)
             output = output if output.dtype.itemsize >= 4 else output.float()
             measures.append(likelihood.measures(output, batch.y))
             tallies.append(likelihood.tallies(output, batch.y))

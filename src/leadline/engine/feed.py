@@ -24,6 +24,8 @@ from leadline.layers import noise
 
 _WINDOW_BYTES = 32 * 2**20  # large enough to hide the gather, small enough to stay near the cache
 
+_STREAM_ROWS = 16  # of a stream that is evaluated, at least
+
 
 def epoch_order(seed: int, epoch: int, count: int, replacement: bool = False) -> Tensor:
     """The order of `count` examples in an epoch; with replacement each place is drawn anew from all of them.
@@ -33,6 +35,29 @@ def epoch_order(seed: int, epoch: int, count: int, replacement: bool = False) ->
     """
     generator = torch.Generator().manual_seed(noise.mix_int(seed, epoch))
     return _order(count, replacement, generator)
+
+
+def stream_order(count: int, streams: int) -> Tensor:
+    """Rows 0 … count - 1 in streams of consecutive ones, of nearly equal length: the first of each stream, then the
+    second, and so on. Those that are longer by one come first, so that row b of a batch goes on from row b before it.
+
+    >>> stream_order(7, 3).tolist()  # 0 1 2 | 3 4 | 5 6
+    [0, 3, 5, 1, 4, 6, 2]
+    """
+    each, longer = divmod(count, streams)
+    starts = torch.arange(streams) * each + torch.arange(streams).clamp(max=longer)
+    whole = torch.arange(each)[:, None] + starts
+    return torch.cat([whole.flatten(), starts[:longer] + each])
+
+
+def streams_of(count: int, most: int) -> int:
+    """Streams in which so many rows are evaluated: at most `most`, so long that few tokens are read without what stands
+    before them.
+
+    >>> streams_of(10_000, 64), streams_of(100, 64), streams_of(9, 64)
+    (64, 6, 1)
+    """
+    return max(1, min(most, count // _STREAM_ROWS))
 
 
 def _order(count: int, replacement: bool, generator: torch.Generator, out: Tensor | None = None) -> Tensor:
@@ -51,6 +76,7 @@ class Feed:
     keyed: whether the network has layers that draw noise, so that batches carry keys.
     replacement: draw rows anew for each place; a row that comes twice in an epoch has the same noise both times.
     whole: have all rows as the network reads them at once, on the device, whatever room they take.
+    carry: rows follow one another in `batch` streams, and a batch has the next row of each (`stream_order`).
     """
 
     def __init__(
@@ -64,8 +90,10 @@ class Feed:
         keyed: bool = True,
         replacement: bool = False,
         whole: bool = False,
+        carry: bool = False,
     ):
         self.batch, self.seed, self.keyed, self.replacement = batch, seed, keyed, replacement
+        self.carry = carry
         self.inputs, self.device, self.dtype = inputs, device, dtype
         self.late = inputs.late and not whole
         self.streams = self.late and not fits((split.x, split.y), device)
@@ -115,7 +143,7 @@ class Feed:
     @property
     def _joined(self) -> bool:
         """Whether a single row is left over: it joins the last full batch, for one row alone has no statistics."""
-        return len(self) > self.batch > 1 and len(self) % self.batch == 1
+        return len(self) > self.batch > 1 and len(self) % self.batch == 1 and not self.carry
 
     @property
     def full(self) -> int:
@@ -151,6 +179,10 @@ class Feed:
                 keys = noise.example_keys(0, 0, torch.arange(start, stop, device=self.device))
             x, y = self.inputs.drawn(self.read(self.raw[start:stop]), self._answers(self.y[start:stop]), keys)
             yield Batch(x, y, part)
+
+    def in_streams(self) -> Iterator[Batch]:
+        """All rows, the next one of each stream at a time."""
+        return (batch for [batch] in self.calls(0, 0, 1))
 
     def calls(self, epoch: int, start: int, together: int) -> Iterator[Sequence[Batch]]:
         """The epoch's batches from number `start` on, `together` full ones at a time, the rest one by one.
@@ -194,6 +226,8 @@ class Feed:
 
     def order(self, epoch: int) -> Tensor:
         """The order in which an epoch takes the rows."""
+        if self.carry:
+            return stream_order(len(self), self.batch)
         return epoch_order(self.seed, epoch, len(self), self.replacement)
 
     def write_order(self, room: Tensor, generator: torch.Generator) -> None:

@@ -184,6 +184,8 @@ class Loop:
             return None
         averaged = nullcontext() if self.average is None else self.average.in_place()
         with averaged, mixed(self.settings.precision, self.val.device):
+            if self.settings.carry_state:
+                return assess(self.model, self.likelihood, self.val.in_streams(), spans=False, streams=self.val.batch)
             return assess(self.model, self.likelihood, self.val.in_order(), spans=False)
 
     def _close_epoch(self) -> None:

@@ -84,6 +84,7 @@ FROM_TARGET = (
     "scale",
     "options",
     "names",
+    "characters",
     "per",
     "sizes",
     "most",

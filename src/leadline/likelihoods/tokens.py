@@ -5,6 +5,7 @@
     loss        = total / n̄,   labels smoothed by s                                        (3)
     nll         = Σ total / Σ count,   perplexity = e^nll                                  (4)   over all rows
     bits a byte = Σ total / (log 2 · Σ bytes of the tokens y)                              (5)   where they are known
+    bits a character                                                                             the same of characters
 
 A token counts alike in whatever row it stands, for n̄ is one number for all rows: the mean count. Where it is not known,
 each row is divided by its own count. Places of y = -1 count nowhere.
@@ -46,7 +47,7 @@ class Tokens(Likelihood):
         num_tokens: V, at least 2.
         label_smoothing: s, 0 <= s < 1.
         per: n̄ of eq. 3, above 0; None takes each row's own count.
-        sizes: bytes of text that each token stands for; none where nobody knows.
+        sizes, characters: bytes and characters of text that each token stands for; none where nobody knows.
         most: places of a row where something is asked, at most: scores that are not computed yet are computed for
             as many. None may be all.
 
@@ -65,24 +66,29 @@ class Tokens(Likelihood):
         per: float | None = None,
         sizes: Sequence[int] = (),
         most: int | None = None,
+        characters: Sequence[int] = (),
     ):
         super().__init__()
         self.num_tokens = self.dim_output = whole("num_tokens", num_tokens, 2)
         self.label_smoothing = check_smoothing(label_smoothing)
         self.per = None if per is None else real("per", per, 0, above=True)
         self.sizes, self.most = tuple(sizes), None if most is None else whole("most", most)
-        if len(self.sizes) not in (0, num_tokens):
-            raise UserError(
-                "sizes must have a number for each token",
-                got=f"{len(self.sizes)} for {num_tokens} tokens",
-                do="Leave them out, or pass tokenizer.token_bytes",
-            )
-        self.register_buffer("_bytes", torch.tensor(self.sizes or [0]), persistent=False)
+        self.characters = tuple(characters)
+        for name in ("sizes", "characters"):
+            known = getattr(self, name)
+            if len(known) not in (0, num_tokens):
+                raise UserError(
+                    f"{name} must have a number for each token",
+                    got=f"{len(known)} for {num_tokens} tokens",
+                    do="Leave them out, or take those of a tokenizer",
+                )
+            self.register_buffer(f"_{name}", torch.tensor(known or [0]), persistent=False)
 
     @classmethod
     def for_target(cls, target: Target, **options: Any) -> Tokens:
         per = target.scale[0] if target.scale[0] != 1 else None
-        return cls(target.dim, per=per, sizes=target.sizes, most=target.most, **options)
+        told = {"sizes": target.sizes, "characters": target.characters, "most": target.most}
+        return cls(target.dim, per=per, **told, **options)  # type: ignore[arg-type]
 
     @property
     def loss_is_nll(self) -> bool:
@@ -147,16 +153,18 @@ class Tokens(Likelihood):
             "right": right.sum(1).to(output.dtype),
             "count": count.to(output.dtype),
         }
-        if self.sizes:
-            found["bytes"] = torch.where(asked, self._bytes[codes], 0).sum(1).to(output.dtype)  # type: ignore[index]
+        for name in ("sizes", "characters"):
+            if getattr(self, name):
+                found[name] = torch.where(asked, getattr(self, f"_{name}")[codes], 0).sum(1).to(output.dtype)
         return found
 
     def summary(self, means: dict[str, float]) -> dict[str, float]:
         count = max(means["count"], 1e-12)
         nll = means["total"] / count  # eq. 4
         found = {"nll": nll, "perplexity": math.exp(min(nll, 700.0)), "accuracy": min(means["right"] / count, 1.0)}
-        if means.get("bytes", 0) > 0:
-            found["bits_per_byte"] = means["total"] / math.log(2) / means["bytes"]  # eq. 5
+        for name, what in (("sizes", "byte"), ("characters", "character")):
+            if means.get(name, 0) > 0:
+                found[f"bits_per_{what}"] = means["total"] / math.log(2) / means[name]  # eq. 5
         return found
 
     def prediction(self, output: Tensor) -> TokensPrediction:

@@ -8,8 +8,9 @@
     next     score_t = E N h_t          of the next token; E the rows e_v where tied                      (6)
 
 What the layers remember of a row does not grow with it. When it writes, the state is all that is kept
-(`cache`, `step`), so a text has no longest length. A new row begins with a new state; where documents share one, a
-document is read with the state of the one before.
+(`cache`, `step`), so a text has no longest length. A new row begins with a new state, or, where the rows of a batch go
+on from those of the batch before (`leadline.layers.carried`), with theirs. Where documents share a row, a document is
+read with the state of the one before.
 
 Notation   e_v -> embed.weight[v];  V, b -> read;  f_l -> layers[l].branch;  N -> layers[l].norm and leave, none in (3);
            Ω, β -> answer;  E -> score;  B batch, T steps, C channels, D width, L layers
@@ -30,6 +31,7 @@ from leadline.config import Configured
 from leadline.errors import ShapeError, UserError
 from leadline.layers.bidirectional import Bidirectional
 from leadline.layers.cache import Cache
+from leadline.layers.carried import begun, ended
 from leadline.layers.dropout import Dropout
 from leadline.layers.recurrent_layers import RECURRENT
 from leadline.layers.steps_there import State, at_last
@@ -128,8 +130,9 @@ class Recurrent(nn.Module, Configured):
 
     def forward(self, x: Tensor) -> Tensor:
         h, there = self._read(x)
-        for layer in self.layers:
-            h, _ = layer(h, None, there if self.bidirectional else None)  # what is padding lies behind what is not
+        for number, layer in enumerate(self.layers):
+            h, state = layer(h, begun(number), there if self.bidirectional else None)  # padding lies behind the rest
+            ended(number, state)
         if self.head != "sequence":
             return self._each(h)
         h = self.leave(h)
@@ -146,14 +149,21 @@ class Recurrent(nn.Module, Configured):
     ) -> Cache:
         """First states of B rows, whatever their length."""
         made = Cache([], torch.zeros(B, 1, dtype=torch.long, device=device))
-        never = torch.zeros(B, 1, dtype=torch.bool, device=device)
+        made.begins = self.first_states(B, device, dtype)
+        made.states = [tuple(part.clone() for part in state) for state in made.begins]
+        return made
+
+    @torch.no_grad()
+    def first_states(
+        self, B: int, device: torch.device | str = "cpu", dtype: torch.dtype = torch.float32
+    ) -> list[State]:
+        """What each layer's state is before the first step of B rows."""
+        never, found = torch.zeros(B, 1, dtype=torch.bool, device=device), []
         for layer in self.layers:
             width: Any = layer.branch.dim
             x = torch.zeros(B, 1, width, device=device, dtype=dtype)
-            _, state = layer(x, None, never)  # a step that is not there leaves the first state as it is
-            made.begins.append(tuple(part.detach() for part in state))
-            made.states.append(tuple(part.detach().clone() for part in state))
-        return made
+            found.append(layer(x, None, never)[1])  # a step that is not there leaves the first state as it is
+        return found
 
     def step(self, x: Tensor, cache: Cache) -> Tensor:
         """Answers (B, T', …) behind the next words or values of each row, (B, T') or (B, T', C). Those at place 0 begin

@@ -18,6 +18,7 @@ from torch import Tensor, nn
 
 from leadline.data.data import Batch
 from leadline.errors import UserError
+from leadline.layers.carried import Carried, carried_by
 from leadline.likelihoods.likelihood import Likelihood
 from leadline.optim.direct import Direct
 from leadline.optim.objective import Objective
@@ -67,7 +68,8 @@ class Gradient(Rule):
         self._scheduler = schedule if isinstance(schedule, torch.optim.lr_scheduler.LRScheduler) else None
 
     def bind(self, model: nn.Module, likelihood: Likelihood, total_steps: int) -> None:
-        self.objective = Objective(model, likelihood, self.regularizers)
+        carried = _carried(model, self.settings) if self.settings.carry_state else None
+        self.objective = Objective(model, likelihood, self.regularizers, carried)
         self.parameters = [p for p in (*model.parameters(), *likelihood.parameters()) if p.requires_grad]
         self.optimizer = self._given or optimizer_by_name(self.settings, self.parameters)
         self._base = [group["lr"] for group in self.optimizer.param_groups]
@@ -91,6 +93,7 @@ class Gradient(Rule):
 
     def step(self, batch: Batch, index: int) -> Tensor:
         self._set_rate(index)
+        self.begin(index)
         if self._gradients is not None and index % self.steps_per_epoch == 0:
             self._look_again()
         if self._closure:
@@ -101,6 +104,11 @@ class Gradient(Rule):
         if self._scheduler is not None:
             self._scheduler.step()
         return loss.detach()
+
+    def begin(self, index: int) -> None:
+        """Before step `index`: states that are carried begin anew with each epoch."""
+        if self.objective.carried is not None and index % self.steps_per_epoch == 0:
+            self.objective.carried.restart()
 
     def backward(self, batch: Batch) -> Tensor:
         """Set the gradients of eq. 1, clipped; the batch's mean loss."""
@@ -171,6 +179,8 @@ class Gradient(Rule):
         if self._scheduler is not None:
             plain = {k: v for k, v in self._scheduler.state_dict().items() if isinstance(v, (int, float, list))}
             state |= {"scheduler": plain, "groups": [_options(group) for group in self.optimizer.param_groups]}
+        if self.objective.carried is not None:
+            state["carried"] = dict(self.objective.carried.state_dict())
         return state
 
     def load_state(self, state: Any) -> None:
@@ -178,10 +188,22 @@ class Gradient(Rule):
         entries = {int(index): entry for index, entry in state["optimizer"].items()}
         self.optimizer.load_state_dict({"state": entries, "param_groups": groups})
         self._apply = Direct(self.optimizer).step if Direct.fits(self.optimizer) else self.optimizer.step
+        if self.objective.carried is not None:
+            self.objective.carried.load_state_dict(state["carried"])  # in place
         if self._scheduler is not None:
             self._scheduler.load_state_dict(state["scheduler"])
             for group, options in zip(self.optimizer.param_groups, state["groups"], strict=True):
                 group.update(options)
+
+
+def _carried(model: nn.Module, settings: Settings) -> Carried:
+    """First states of the rows of a batch, where all that a step does can go on from them."""
+    if settings.accumulate > 1 or settings.optimizer in ("lbfgs", "sam", "entropy"):
+        asked = f"accumulate={settings.accumulate}" if settings.accumulate > 1 else f"optimizer={settings.optimizer}"
+        raise UserError(
+            "states are carried by steps that read their rows once, all together", got=asked, do="Leave it out"
+        )
+    return carried_by(model, settings.batch)
 
 
 def _laid_as(p: Tensor, gradient: Tensor | None) -> Tensor | None:

@@ -19,6 +19,7 @@ from torch.func import functional_call
 
 from leadline.data.data import Batch
 from leadline.layers import noise
+from leadline.layers.carried import Carried
 from leadline.layers.unembedding import deferred
 from leadline.likelihoods.likelihood import Likelihood
 from leadline.regularize.regularizer import Regularizer, Score
@@ -27,12 +28,20 @@ from leadline.regularize.regularizer import Regularizer, Score
 class Objective(nn.Module):
     """Args:
     regularizers: applied in order, first the `rows` of all, then the `inputs` of all.
+    carried: states that go on from batch to batch; None where rows are on their own.
     """
 
     _straight: tuple[nn.Module, Score]
 
-    def __init__(self, model: nn.Module, likelihood: Likelihood, regularizers: Sequence[Regularizer] = ()):
+    def __init__(
+        self,
+        model: nn.Module,
+        likelihood: Likelihood,
+        regularizers: Sequence[Regularizer] = (),
+        carried: Carried | None = None,
+    ):
         super().__init__()
+        self.carried = carried
         self.model, self.likelihood = model, likelihood
         self.regularizers = nn.ModuleList(regularizers)
         self.plain = not regularizers
@@ -44,7 +53,8 @@ class Objective(nn.Module):
         """The batch's part of eq. 1, where `whole` is the weight of the batch that it is part of."""
         model, score = self._straight
         later = deferred() if self.likelihood.takes_deferred and not self.whole else nullcontext()
-        with noise.keyed(batch.keys), later:
+        onward = nullcontext() if self.carried is None else self.carried.on(len(batch))
+        with noise.keyed(batch.keys), later, onward:
             losses = score(model(batch.x), batch.y) if self.plain else self._regularized(batch)
         if batch.weight is not None:
             own: Tensor | float = batch.weight.sum()
