@@ -60,15 +60,15 @@ class Tokenizer:
 
     def __init__(self, inner: Inner):
         self._inner = inner
+        self.num_tokens = 1 + max(inner.get_vocab(with_added_tokens=True).values(), default=-1)
+        """V: one more than the largest id"""
+        if self.num_tokens > _MOST:  # before anything is written, which would count through all of them
+            raise DataError("ids must be below 2^24", got=f"{self.num_tokens - 1}", do="Number the tokens from 0 on")
         inner.no_padding()
         inner.no_truncation()
         inner.encode_special_tokens = True  # eq. 2: a special token's name is text like any other
         self._json: dict[str, Any] = json.loads(inner.to_str())
         self._added = inner.get_added_tokens_decoder()
-        self.num_tokens = 1 + max(inner.get_vocab(with_added_tokens=True).values(), default=-1)
-        """V: one more than the largest id"""
-        if self.num_tokens > _MOST:
-            raise DataError("ids must be below 2^24", got=f"{self.num_tokens - 1}", do="Number the tokens from 0 on")
         roles = self._roles()
         self.pad, self.end, self.start = roles["pad"], roles["end"], roles["start"]
         """ids of the tokens that fill a row, close a document and begin one; None where there is none"""
