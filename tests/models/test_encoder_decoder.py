@@ -63,7 +63,7 @@ def test_its_equations_by_hand():
     for word in x[0, S:].tolist():
         d = cell("decoder", normal("decoder.0.norm", E[word]), d)
         q = normal("leave", E[word] + d)
-        a = torch.softmax(seen @ state["score.form"].T @ q, 0)
+        a = torch.softmax(seen @ state["score.form"].T @ q / 8**0.5, 0)
         scores.append(E @ torch.tanh(state["join.weight"] @ torch.cat([q, a @ seen]) + state["join.bias"]))
         weights.append(torch.cat([a, torch.zeros(2).double()]))
     torch.testing.assert_close(model(x)[0], torch.stack(scores))

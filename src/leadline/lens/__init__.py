@@ -33,6 +33,7 @@
     path_gradients, path_terms, deletion    paths through a residual network, and what is lost without a block
     vocabulary                          tokens of byte pair encoding, merge by merge
     attention_map, attention_rank       which tokens look at which, in every head; how many directions that has
+    alignment                           what each written word came from, of a decoder that reads a source
     head_entropy, head_ablation         how widely, how far and where heads look; what is lost without them
     logit_lens, next_token              what would be said after each layer; the distribution of the next token
     token_attribution                   which tokens an answer comes from
@@ -47,6 +48,7 @@ Each returns a `View`: a frozen record with `plot()`, which makes a matplotlib f
 
 from leadline.lens.activation_maximum import ActivationMaximum, activation_maximum
 from leadline.lens.activations import Activations, activations
+from leadline.lens.alignment import Alignment, alignment
 from leadline.lens.attention_gradients import AttentionGradients, attention_gradients
 from leadline.lens.attention_map import AttentionMap, attention_map
 from leadline.lens.attention_rank import AttentionRank, attention_rank
@@ -157,6 +159,7 @@ __all__ = [
     "token_attribution",
     "ActivationMaximum",
     "Activations",
+    "Alignment",
     "Artefacts",
     "Averaging",
     "BatchLosses",
@@ -224,6 +227,7 @@ __all__ = [
     "WeightLoss",
     "activation_maximum",
     "activations",
+    "alignment",
     "artefacts",
     "averaging",
     "batch_losses",

@@ -18,7 +18,8 @@ from its own scores (Bengio et al., 2015). This goes step by step too; draws bel
 Notation   e_v -> embed.weight[v], of sources source_embed's where it is there;  f_l -> encoder[l].branch;
            g_l -> decoder[l].branch;  N -> their norm, leave_source, leave;  B_l -> bridges[l];  score -> score;
            W -> join;  E -> head;  B batch, S T words of source and target, D width, V vocabulary
-Paper      residuals and normalisations are later practice; Luong's also reads h_{t-1} of (5) at step t ("input
+Paper      the bilinear score is divided by √D, or its weights are 0 or 1 from the first step on, for q and m are
+           normalised; residuals and normalisations are later practice; Luong's also reads h_{t-1} of (5) at step t ("input
            feeding"), which is left out; p_own is the same from the first epoch to the last, and grows in the paper
 Shapes     x (B, S + T), a source padded to S and the target moved one place to the right -> (B, T, V)
 Train it   leadline train pairs.tsv --model EncoderDecoder
@@ -241,6 +242,7 @@ class EncoderDecoder(nn.Module, Configured):
         return torch.cat(ys, 1), state, torch.cat(weights, 1)
 
     def _weights(self, q: Tensor, seen: _Source) -> Tensor:
+        q = q * self.dim**-0.5 if self.attention == "bilinear" else q
         scores = self.score.scores(q, seen.keys)  # type: ignore[union-attr, operator]
         return masked_softmax(scores, seen.there[:, None])  # eq. 4
 
