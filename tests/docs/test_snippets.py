@@ -1,18 +1,23 @@
 """What the pages show is what happens: every snippet of README.md and docs/ runs here.
 
 A ```python block runs in its page's namespace, top to bottom. In a ```console block each line that starts with "$ "
-runs in a shell and must exit with 0, or with 2 where the block is opened as ```console exit=2. Each page has a folder
-of its own, in which files that one snippet leaves are there for the next.
+runs and must exit with 0, or with 2 where the block is opened as ```console exit=2. A line that is `leadline` and plain
+words, or `python -c`, runs in this process, which spares the start of another: that the program on the PATH is the same
+one is shown in tests/end_to_end/test_cli_process.py. All others run in a shell. Each page has a folder of its own, in
+which files that one snippet leaves are there for the next.
 """
 
 import os
 import re
+import shlex
 import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+
+from leadline.cli import main
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -65,11 +70,22 @@ def run_page(path: Path, folder: Path, monkeypatch: pytest.MonkeyPatch) -> int:
             ran += 1
         elif block.language == "console":
             for command in block.commands:
-                done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, timeout=280)
-                told = f"{path.name}:{block.line}: $ {command}\n{done.stdout}{done.stderr}"
-                assert done.returncode == block.exit_code, f"exit code {done.returncode}\n{told}"
+                code, said = run_command(command)
+                assert code == block.exit_code, f"exit code {code}\n{path.name}:{block.line}: $ {command}\n{said}"
                 ran += 1
     return ran
+
+
+def run_command(command: str) -> tuple[int, str]:
+    """The exit code of a line, and what it said where that is not captured anyway."""
+    words = shlex.split(command, comments=True)
+    if words[0] == "leadline" and not set(shlex.join(words).replace("'", "")) & set("|<>;&$`*"):
+        return main(words[1:]), ""
+    if words[:2] == ["python", "-c"] and len(words) == 3:
+        exec(words[2], {"__name__": "__main__"})
+        return 0, ""
+    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, timeout=280)
+    return done.returncode, done.stdout + done.stderr
 
 
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: str(path.relative_to(ROOT)))
