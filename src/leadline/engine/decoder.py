@@ -5,8 +5,8 @@
     Recomputing   any function (B, T) -> (B, T, V), the whole row each time: the plain twin of the first
 
 On a GPU one step of `Cached`, the choice of the word included, is recorded as a CUDA graph and replayed: words, places
-and scores stay in buffers of the device, and the host reads words when a handful have come. Deleting the recording
-loses speed only.
+and scores stay in buffers of the device, and the host reads words when a handful have come. Of a few rows and a plain
+chain of layers a step is a few kernels of its own (`leadline.layers.few_rows`). Deleting either loses speed only.
 
 Shapes     prompts (B, T);  lengths (B,);  scores (B, V)
 """
@@ -17,6 +17,7 @@ import copy
 import warnings
 from collections.abc import Callable
 from contextlib import nullcontext
+from importlib.util import find_spec
 from typing import Any, Protocol, cast, runtime_checkable
 
 import torch
@@ -27,10 +28,11 @@ from leadline.engine.step import recording
 from leadline.engine.untouched import untouched
 from leadline.errors import UserError
 from leadline.layers.cache import Cache
+from leadline.layers.few_rows import MOST_ROWS, FewRows, Parts
 from leadline.layers.unembedding import Deferred, deferred, rounded
 from leadline.settings import whole
 from leadline.text.choosing import Choice
-from leadline.text.decoding import AT_A_TIME, Scorer
+from leadline.text.decoding import AT_A_TIME, Later, Scorer
 
 
 @runtime_checkable
@@ -44,6 +46,14 @@ class Decodable(Protocol):
 
     def step(self, x: Tensor, cache: Cache) -> Tensor:
         """Scores (B, T', V) behind the next words (B, T') of each row, which stand at `cache.at`."""
+
+
+@runtime_checkable
+class Chained(Protocol):
+    """A model that may be a plain chain of layers."""
+
+    def parts(self) -> Parts | None:
+        """Its layers, if it is."""
 
 
 def scorer_of(model: nn.Module, room: int, source: Tensor | None = None, length: int | None = None) -> Scorer:
@@ -163,6 +173,10 @@ class Cached:
         tuned: Any = {"coordinate_descent_tuning": True} if self.device.type == "cuda" else None
         self.step = torch.compile(step, dynamic=False, options=tuned) if compile else step
         self._unembedding: tuple[Tensor, Tensor] | None = None
+        self.few: FewRows | None = None
+        chain = self.model.parts() if isinstance(self.model, Chained) and not compile else None
+        known = self.device.type == "cuda" and find_spec("triton") is not None
+        self._chain = chain if chain is not None and known and chain.fits() else None
         self.source = None if source is None else source.to(self.device)
         self.cache: Cache | None = None
         self._graphs: dict[Choice | None, _Replayed] = {}
@@ -187,6 +201,7 @@ class Cached:
         if self.scores is None or self.scores.shape != scores.shape:
             self.scores = torch.empty_like(scores, dtype=torch.promote_types(scores.dtype, torch.float32))
         self.scores.copy_(scores)
+        self._likeliest = None
         return self.scores.clone()
 
     def _scored(self, found: Tensor | Deferred) -> Tensor:
@@ -204,21 +219,44 @@ class Cached:
         self._replay(None)
         return self.scores.clone()
 
-    def ahead(self, choice: Choice, seeds: Tensor, first: int, num: int) -> tuple[Tensor, Tensor]:
-        """The words of number first … first + num - 1 and their log-probabilities, (B, num) each."""
+    def ahead(self, choice: Choice, seeds: Tensor, first: int, num: int) -> Later:
+        """What gives the words of number first … first + num - 1 and their log-probabilities, (B, num) each.
+
+        A GPU is told at once, and copies what it finds when it has; elsewhere nothing is computed before it is asked.
+        """
         whole("num", num, 1, AT_A_TIME)
-        self.seeds.copy_(seeds)
-        self.number.fill_(first)
-        self.slot.zero_()
-        for _ in range(num):
-            self._replay(choice)
-        return self.words[:, :num].cpu(), self.log_p[:, :num].cpu()
+
+        def found() -> tuple[Tensor, Tensor]:
+            if not torch.equal(seeds, self._seeds):
+                self.seeds.copy_(seeds)
+                self._seeds = seeds.clone()
+            self.number.fill_(first)
+            self.slot.zero_()
+            if self.few is not None and choice.takes_likeliest and self._likeliest is not choice:
+                self.few.given(self.scores, cast(Tensor | None, choice.allowed))
+                self._likeliest = choice
+            for _ in range(num):
+                self._replay(choice)
+            return self.words[:, :num], self.log_p[:, :num]
+
+        if self.device.type != "cuda":
+            return lambda: cast(tuple[Tensor, Tensor], tuple(t.clone() for t in found()))
+        near = [torch.empty(t.shape, dtype=t.dtype, pin_memory=True).copy_(t, non_blocking=True) for t in found()]
+        copied = torch.cuda.Event()
+        copied.record()
+
+        def words() -> tuple[Tensor, Tensor]:
+            copied.synchronize()
+            return near[0], near[1]
+
+        return words
 
     def reorder(self, rows: Tensor) -> None:
         """Row b goes on where row rows[b] stood."""
         rows = rows.to(self.device)
         cast(Cache, self.cache).reorder(rows)
         self.scores.copy_(self.scores[rows])
+        self._likeliest = None
 
     def _make_room(self, num: int) -> None:
         """A cache and the buffers of one step, all of them kept at one place as long as there are `num` rows."""
@@ -233,7 +271,13 @@ class Cached:
         self.at, self.tokens, self.seeds = whole_numbers(num, 1), whole_numbers(num, 1), whole_numbers(num)
         self.number, self.slot, self.words = whole_numbers(1)[0], whole_numbers(1), whole_numbers(num, AT_A_TIME)
         self.log_p = torch.zeros(num, AT_A_TIME, device=self.device)
-        self.scores, self._graphs = None, {}
+        self.scores, self._graphs, self._seeds = None, {}, torch.zeros(0, dtype=torch.long)
+        self._likeliest: Choice | None = None  # by which the largest of the scores were found
+        self.few = None
+        if self._chain is not None and num <= MOST_ROWS:
+            places = (self.tokens, self.at, self.words, self.log_p, self.slot, self.number)
+            self.few = FewRows(self._chain, self.cache, self.length, *places)
+            self.scores = self.few.scores
 
     @torch.no_grad()
     def _replay(self, choice: Choice | None) -> None:
@@ -241,6 +285,7 @@ class Cached:
             near = choice if choice is None else choice.on(self.device)
             state = [self.at, self.tokens, self.number, self.slot, self.words, self.log_p, self.scores]
             state += [part for kept in cast(Cache, self.cache).states for part in kept]
+            state += [] if self.few is None else self.few.largest
             try:
                 self._graphs[choice] = _Replayed(lambda: self._one(near), state)
             except RuntimeError:  # a model that asks the host something on its way
@@ -252,14 +297,19 @@ class Cached:
 
     def _one(self, choice: Choice | None) -> None:
         """One word of each row: chosen, unless it was given, put at its place, and the scores behind it."""
-        if choice is not None:
+        likeliest = self.few is not None and choice is not None and choice.takes_likeliest
+        if choice is not None and not likeliest:
             chosen = choice(self.scores, self.seeds, self.number)[:, None]
             self.tokens.copy_(chosen)
             slot = self.slot.expand(len(chosen), 1)
             self.words.scatter_(1, slot, chosen)
             self.log_p.scatter_(1, slot, self.scores.log_softmax(-1).gather(1, chosen).float())
-            self.number.add_(1)
-            self.slot.add_(1)
+            if self.few is None:
+                self.number.add_(1)
+                self.slot.add_(1)
+        if self.few is not None:
+            self.few.step(likeliest)
+            return
         with deferred():
             found: Any = self.step(self.tokens, self.cache)
         self.scores.copy_(self._scored(found)[:, 0])

@@ -18,6 +18,7 @@ from torch import Tensor, nn
 
 from leadline.errors import UserError
 from leadline.layers.attend import attend
+from leadline.layers.attend_one import attend_one, can_attend_one
 from leadline.layers.cache import Room
 from leadline.layers.masks import Mask, UpTo
 from leadline.settings import real, whole
@@ -77,6 +78,9 @@ class SelfAttention(nn.Module):
         at: (B, T), where the rows' positions stand; 0 … T-1 by default.
         """
         q, k, v = self.queries_keys_values(x, at)
+        if room is not None and isinstance(mask, UpTo | None) and bias is None and can_attend_one(q, room.keys):
+            scale = self.dim_head**-0.5 if self.scale is None else self.scale
+            return self.out(joined(attend_one(q, k, v, room.keys, room.values, at, scale)))
         if room is not None:
             room.write(k, v, at)  # type: ignore[arg-type]
             k, v, mask = room.keys, room.values, mask or UpTo(at)  # type: ignore[arg-type]

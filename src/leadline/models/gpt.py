@@ -32,7 +32,8 @@ from leadline.layers.attention import SelfAttention
 from leadline.layers.cache import Cache, Room
 from leadline.layers.dropout import Dropout
 from leadline.layers.feed_forward import FeedForward
-from leadline.layers.masks import Causal, Documents, Graph, Mask, Window
+from leadline.layers.few_rows import Parts
+from leadline.layers.masks import Causal, Documents, Graph, Mask, UpTo, Window
 from leadline.layers.positions import LearnedPositions, SinusoidalPositions
 from leadline.layers.rotary import Rotary
 from leadline.layers.sublayer import Sublayer
@@ -150,7 +151,16 @@ class GPT(nn.Module, Configured):
             seen = seen & (number[:, None] == number.gather(1, at)[..., None])
         bias = None if self.slopes is None else self.slopes(at, places)
         near = None if self.window is None else Graph(seen & (places >= at[..., None] - self.window))
-        return self._scores(x, Graph(seen), bias, near, cache)
+        one = x.shape[1] == 1 and cache.tokens is None  # which a kernel of its own reads the room for
+        return self._scores(x, UpTo(at) if one else Graph(seen), bias, near, cache)
+
+    def parts(self) -> Parts | None:
+        """What a step is made of, where it is a plain chain of layers in which a word sees all before it."""
+        if self.end is not None or self.window is not None or self.slopes is not None:
+            return None
+        layers = [(layer.look, layer.think) for layer in self.layers]
+        unembed = self.embed.weight if self.head is None else self.head.weight
+        return Parts(self.embed.weight, self.place, layers, self.leave, unembed)  # type: ignore[arg-type]
 
     def _scores(
         self, x: Tensor, mask: Mask, bias: Tensor | None, near: Mask | None = None, cache: Cache | None = None

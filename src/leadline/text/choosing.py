@@ -72,6 +72,12 @@ class Choice:
         """Whether it must know the words so far."""
         return self.repetition != 1 or not isinstance(self.allowed, (Tensor, type(None)))
 
+    @property
+    def takes_likeliest(self) -> bool:
+        """Whether it takes the likeliest word, of all or of those that a list (V,) allows."""
+        listed = self.allowed is None or (isinstance(self.allowed, Tensor) and self.allowed.dim() == 1)
+        return self.temperature == 0 and listed and self.repetition == 1
+
     def on(self, device: torch.device) -> Choice:
         """The same, with what it holds on a device."""
         return replace(self, allowed=self.allowed.to(device)) if isinstance(self.allowed, Tensor) else self

@@ -4,17 +4,18 @@
     slide   a row that fills the context goes on from its last half, read anew                                       (2)
 
 Prompts of different lengths share a batch: they are padded on the right, and each row stands at its own place. A scorer
-that can go on alone (`ahead`) is asked for several words at a time, so that a GPU need not wait for its host; words
-behind a stop are thrown away.
+that can go on alone (`ahead`) is asked for several words at a time, and for the next ones before those are looked at,
+so that a GPU never waits for its host; words behind a stop are thrown away.
 
 Notation   B rows, V words
 """
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
+from typing import NamedTuple, Protocol, runtime_checkable
 
 import torch
 from torch import Tensor
@@ -53,12 +54,16 @@ class Scorer(Protocol):
 class Ahead(Protocol):
     """A scorer that chooses for itself, several words at a time."""
 
-    def ahead(self, choice: Choice, seeds: Tensor, first: int, num: int) -> tuple[Tensor, Tensor]:
-        """The words of number first … first + num - 1 and their log-probabilities, (B, num) each."""
+    def ahead(self, choice: Choice, seeds: Tensor, first: int, num: int) -> Later:
+        """What gives the words of number first … first + num - 1 and their log-probabilities, (B, num) each, once it is
+        asked. It is asked in the order in which it was given out.
+        """
 
 
-@dataclass(frozen=True)
-class Word:
+Later = Callable[[], tuple[Tensor, Tensor]]
+
+
+class Word(NamedTuple):
     """One new word of a row.
 
     Args:
@@ -139,19 +144,24 @@ def stream(
     """
     rows = checked(prompts, scorer.length)
     most, stop = whole("most", most), stop or Stop()
-    sizes = [len(row) for row in rows]
-    going = set(range(len(rows)))
-    columns = _columns(scorer, rows, most, choice, _seeds(seeds, len(rows)), slide)
+    new: list[list[int]] = [[] for _ in rows]
+    going, room = list(range(len(rows))), None if slide else scorer.length
+    columns = (_alone if isinstance(scorer, Ahead) and not choice.looks_back else _columns)(
+        scorer, rows, most, choice, _seeds(seeds, len(rows)), slide
+    )
     for number, (tokens, log_p) in enumerate(columns, start=1):
         words = []
-        for row in sorted(going):
-            rows[row].append(tokens[row])
-            why = stop.why(rows[row][sizes[row] :]) or ("most" if number == most else "")
-            if not why and not slide and scorer.length is not None and len(rows[row]) >= scorer.length:
+        for row in going:
+            token = tokens[row]
+            rows[row].append(token)
+            new[row].append(token)
+            why = stop.why(new[row]) or ("most" if number == most else "")
+            if not why and room is not None and len(rows[row]) >= room:
                 why = "context"
-            words.append(Word(row, tokens[row], log_p[row], why))
-        going -= {word.row for word in words if word.why}
+            words.append(Word(row, token, log_p[row], why))
         yield words
+        if any(word.why for word in words):
+            going = [word.row for word in words if not word.why]
         if not going:
             return
 
@@ -207,25 +217,11 @@ def _columns(
 ) -> Iterator[tuple[list[int], list[float]]]:
     """The next words of all rows and their log-probabilities, `most` times. The caller appends them to `rows`."""
     begin = [0] * len(rows)  # where the part of a row begins that the scorer has read
-    alone = isinstance(scorer, Ahead) and not choice.looks_back
     seen = _Seen(rows, most) if choice.looks_back else None
     scores, number = scorer.start(*padded(rows)), 0
     while number < most:
-        places = [len(row) - first for row, first in zip(rows, begin)]
-        if slide and scorer.length is not None and max(places) >= scorer.length:
-            half = max(1, scorer.length // 2)
-            begin = [
-                len(row) - half if place >= scorer.length else first for row, first, place in zip(rows, begin, places)
-            ]
-            scores = scorer.start(*padded([row[first:] for row, first in zip(rows, begin)]))  # eq. 2
-            places = [len(row) - first for row, first in zip(rows, begin)]
-        if isinstance(scorer, Ahead) and alone:
-            room = scorer.length - max(places) if slide and scorer.length is not None else AT_A_TIME
-            num = min(AT_A_TIME, most - number, room)
-            tokens, log_p = scorer.ahead(choice, seeds, number, num)
-            yield from zip(tokens.T.tolist(), log_p.T.tolist())
-            number += num
-            continue
+        if slide and _full(scorer, rows, begin):
+            scores = _slid(scorer, rows, begin)
         at = torch.tensor(number, device=scores.device)
         tokens = choice(scores, seeds.to(scores.device), at, None if seen is None else seen.so_far)
         log_p = scores.float().log_softmax(-1).gather(1, tokens[:, None])[:, 0]
@@ -233,9 +229,46 @@ def _columns(
         yield tokens.tolist(), log_p.tolist()
         if seen is not None:
             seen.add(tokens)
-        full = slide and scorer.length is not None and max(len(r) - b for r, b in zip(rows, begin)) >= scorer.length
-        if number < most and not full:
+        if number < most and not (slide and _full(scorer, rows, begin)):
             scores = scorer.next(tokens)
+
+
+def _alone(
+    scorer: Scorer, rows: list[list[int]], most: int, choice: Choice, seeds: Tensor, slide: bool
+) -> Iterator[tuple[list[int], list[float]]]:
+    """As `_columns`, of a scorer that goes on alone: the next words are under way while these are looked at."""
+    if not isinstance(scorer, Ahead):
+        raise TypeError("a scorer that goes on alone has `ahead`")
+    begin, waiting = [0] * len(rows), deque[Later]()
+    scorer.start(*padded(rows))
+    asked = known = 0  # words that were asked for, and those of them that `rows` has
+    while known < most:
+        if not waiting and slide and _full(scorer, rows, begin):
+            _slid(scorer, rows, begin)
+        last = max(len(row) - first for row, first in zip(rows, begin)) + asked - known
+        room = scorer.length - last if slide and scorer.length is not None else AT_A_TIME
+        num = min(AT_A_TIME, most - asked, room)
+        if num > 0 and len(waiting) < 2:
+            waiting.append(scorer.ahead(choice, seeds, asked, num))
+            asked += num
+            continue
+        tokens, log_p = waiting.popleft()()
+        yield from zip(tokens.T.tolist(), log_p.T.tolist())
+        known += tokens.shape[1]
+
+
+def _full(scorer: Scorer, rows: list[list[int]], begin: list[int]) -> bool:
+    """Whether a row has filled the context."""
+    return scorer.length is not None and max(len(row) - first for row, first in zip(rows, begin)) >= scorer.length
+
+
+def _slid(scorer: Scorer, rows: list[list[int]], begin: list[int]) -> Tensor:
+    """Eq. 2: `begin` moves on in rows that are full, and what is left of all is read anew."""
+    length = scorer.length or 0
+    for b, row in enumerate(rows):
+        if len(row) - begin[b] >= length:
+            begin[b] = len(row) - max(1, length // 2)
+    return scorer.start(*padded([row[first:] for row, first in zip(rows, begin)]))
 
 
 class _Seen:
