@@ -72,20 +72,18 @@ def look(model: nn.Module, likelihood: Likelihood, x: Tensor, y: Tensor, precisi
     gradients, by_step = every[: len(named)], every[len(named) :]
     disconnected = tuple(name for (name, _), g in zip(named, gradients, strict=True) if g is None)
     order = {path: i for i, path in enumerate(dict.fromkeys(seen.order))}
-    sizes = {
-        name: _size(g)
-        for (name, p), g in sorted(
-            zip(named, gradients, strict=True), key=lambda item: order.get(item[0][0].rpartition(".")[0], len(order))
-        )
-        if g is not None and p.dim() > 1
-    }
+    matrices = {name: g for (name, p), g in zip(named, gradients, strict=True) if g is not None and p.dim() > 1}
+    names = sorted(matrices, key=lambda name: order.get(name.rpartition(".")[0], len(order)))
+    sizes = dict(zip(names, _sizes([matrices[name] for name in names])))
     return Look(seen.dead, seen.saturated, sizes, disconnected, tuple(reaches(heard, by_step)))
 
 
-def _size(gradient: Tensor) -> float:
-    used = torch.count_nonzero(gradient).clamp(min=1)
-    size = float((gradient.double().square().sum() / used).sqrt())
-    return size if size == size else float("inf")
+def _sizes(gradients: list[Tensor]) -> list[float]:
+    """Eq. 3 of each; a device is asked once for all of them."""
+    norms = [torch.linalg.vector_norm(g.float() if g.dtype.itemsize < 4 else g).double() for g in gradients]
+    sizes = [n / g.count_nonzero().clamp(min=1).sqrt() for n, g in zip(norms, gradients)]
+    found = torch.stack(sizes).tolist() if sizes else []
+    return [size if size == size else float("inf") for size in found]
 
 
 class _Seen:

@@ -35,7 +35,7 @@ from leadline.likelihoods.likelihood import Likelihood
 from leadline.optim.rule import Rule
 from leadline.settings import Settings
 
-_LOOK_SECONDS = 0.5  # between looks at the losses, each of which waits for the device
+_LOOK_SECONDS, _LOOK_SHARE = 0.5, 0.01  # least time between looks at the losses, and the most of it that they may take
 DIVERGED = 100.0  # mean loss of an epoch over the first loss: no healthy run gets there
 _ROWS = 20_000  # of a split are enough to settle a few numbers
 
@@ -94,7 +94,7 @@ class Loop:
         self.average = average_for(model, likelihood, settings, train, rule)
         self.stop_asked = False
         self._good: tuple[int, int, dict[str, Tensor], dict[str, Tensor], Any] | None = None
-        self._looked = 0.0
+        self._looked, self._pause = 0.0, _LOOK_SECONDS
         self._unsettled: deque[tuple[int, int, Arriving]] = deque()  # epochs that are over but not announced
 
     def fit(self) -> State:
@@ -136,10 +136,12 @@ class Loop:
             if self.stop_asked and state.step < (state.epoch + 1) * self.train.steps:
                 self._check_finite()
                 return
-            if time.monotonic() - self._looked > _LOOK_SECONDS:
+            if time.monotonic() - self._looked > self._pause:
                 self.settle()
+                begun = time.monotonic()
                 self._check_finite()
                 self._remember()
+                self._pause = max(_LOOK_SECONDS, (self._looked - begun) / _LOOK_SHARE)
         self._close_epoch()
 
     def step(self, batches: Sequence[Batch]) -> None:
