@@ -18,9 +18,9 @@ from its own scores (Bengio et al., 2015). This goes step by step too; draws bel
 Notation   e_v -> embed.weight[v], of sources source_embed's where it is there;  f_l -> encoder[l].branch;
            g_l -> decoder[l].branch;  N -> their norm, leave_source, leave;  B_l -> bridges[l];  score -> score;
            W -> join;  E -> head;  B batch, S T words of source and target, D width, V vocabulary
-Paper      the bilinear score is divided by √D, or its weights are 0 or 1 from the first step on, for q and m are
-           normalised; residuals and normalisations are later practice; Luong's also reads h_{t-1} of (5) at step t ("input
-           feeding"), which is left out; p_own is the same from the first epoch to the last, and grows in the paper
+Paper      residuals and normalisations are later practice; as q and m are normalised, the bilinear score is divided by
+           √D, or its weights would be 0 or 1 from the first step on; Luong's also reads h_{t-1} of (5) at step t
+           ("input feeding"), which is left out; p_own stays as it is, and grows along the training in the paper
 Shapes     x (B, S + T), a source padded to S and the target moved one place to the right -> (B, T, V)
 Train it   leadline train pairs.tsv --model EncoderDecoder
 """
