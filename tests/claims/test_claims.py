@@ -14,6 +14,7 @@ LONG = (
     *("double-descent", "adam-less-sensitive", "small-batches", "bn-batch-size", "large-rates"),
     *("plain-20-56", "path-lengths", "skip-surface"),
     *("norm-placement", "warm-up", "vit-needs-data", "heads-pruned"),
+    "recall-over-lags",
 )
 NAMES = [pytest.param(name, marks=pytest.mark.slow) if name in LONG else name for name in CLAIMS]
 
