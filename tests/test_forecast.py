@@ -11,7 +11,8 @@ from torch import nn
 
 import leadline as ll
 from leadline.errors import DataError, UserError
-from leadline.forecast import forecast, forecasts, scores, seasonal
+from leadline.forecast import forecast, forecasts, scores
+from leadline.likelihoods.season_ago import seasonal
 
 H, M = 4, 4
 
@@ -85,7 +86,15 @@ def test_scores_by_hand():
     assert found.model.mae == pytest.approx(float(y.abs().mean()), rel=1e-4)
     steady = np.abs(values[4:91] - values[:87]).mean()  # 65 % of 140 steps train
     assert found.model.mase == pytest.approx(found.model.mae / steady, rel=1e-3)
-    assert found.model.coverage == pytest.approx(float((y.abs() <= 1.2815516 * 2).double().mean()))
+    both = torch.cat([data.val.y, data.test.y]).double() / 2
+    wide = []
+    for o in range(len(data.val), len(both)):  # only what has come by then
+        known = [float(both[k, h - 1]) ** 2 for k in range(o) for h in range(1, H + 1) if k + h <= o]
+        wide.append(max(1.0, (2 + sum(known) / H) / (2 + len(known) / H)) ** 0.5)
+    assert found.model.coverage == pytest.approx(
+        float((y.abs() <= 1.2815516 * 2 * torch.tensor(wide)[:, None]).double().mean())
+    )
+    assert found.model.low < found.model.coverage < found.model.high and found.apart == (len(y) + H - 1) // H
     assert found.rows == len(data.test) and found.unit == "v" and found.season == M
     assert found.naive.mase == pytest.approx(1, abs=0.3) and 0.6 < found.naive.coverage < 0.95
 

@@ -2,11 +2,12 @@
 
     forecast(run, rows)     the next H values behind the last window of each series, with an interval          (1)
     naive_{o+h}             v_{o+h-m⌈h/m⌉}, spread by the deviation of its error h steps ahead in training      (2)
-    scores(run, split)      of (1) and (2):  CRPS,  coverage,  MASE                                            (3)
+    scores(run, split)      of (1) and (2):  CRPS,  coverage,  MASE;  both widened as in widening.py           (3)
     MASE = mean |v - median| / mean_t |v_t - v_{t-m}|                         the second mean over training    (4)
 
 A MASE below 1 errs less than the value of a season ago does one season ahead. CRPS is in the unit of the target; of
-several series, whose units may differ, in deviations of each from its mean in training.
+several series, whose units may differ, in deviations of each from its mean in training. Windows that overlap are not
+independent: the interval of a coverage counts those that do not.
 
 Notation   v -> the series,  o -> origin,  m -> season,  H -> horizon,  h = 1 … H
 """
@@ -20,16 +21,17 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor
-from torch.distributions import Normal
 
 from leadline.data.cells import table_of
 from leadline.data.data import Split
-from leadline.data.series_windows import Windows
+from leadline.data.series_windows import Laid, Windows
 from leadline.data.table import read_rows
+from leadline.engine.evaluation import wilson
 from leadline.errors import DataError, UserError
-from leadline.likelihoods.continuous import ContinuousPrediction
 from leadline.likelihoods.crps import crps
 from leadline.likelihoods.prediction import Prediction, check_probability
+from leadline.likelihoods.season_ago import season_law
+from leadline.likelihoods.widening import factors, row_factors, stretchable, widened, widened_crps
 from leadline.run import Run
 
 LEVEL = 0.9  # probability of the interval, where none is asked for
@@ -75,13 +77,15 @@ class Forecast:
 @dataclass(frozen=True)
 class Score:
     """Eq. 3, and the mean distance of the median: less is better, but coverage should be the level. nan where a figure
-    is not known.
+    is not known. `low` and `high` are the ends of the 95 % interval of the coverage.
     """
 
     crps: float
     coverage: float
     mase: float
     mae: float
+    low: float = math.nan
+    high: float = math.nan
 
 
 @dataclass(frozen=True)
@@ -92,6 +96,7 @@ class Scores:
         model, naive: of the run, and of the value of a season ago.
         season: m.
         rows: windows of the split.
+        apart: how many of them do not overlap in what they ask.
         level: of the intervals whose coverage is told.
         unit: of crps.
     """
@@ -100,13 +105,14 @@ class Scores:
     naive: Score
     season: int
     rows: int
+    apart: int
     level: float
     unit: str
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON holds it."""
         finite = lambda score: {k: v if math.isfinite(v) else None for k, v in vars(score).items()}  # noqa: E731
-        told = {"season": self.season, "rows": self.rows, "level": self.level, "unit": self.unit}
+        told = {"season": self.season, "rows": self.rows, "apart": self.apart, "level": self.level, "unit": self.unit}
         return {"model": finite(self.model), "naive": finite(self.naive), **told}
 
 
@@ -140,7 +146,8 @@ def forecast(run: Run, rows: Any = None, level: float = LEVEL) -> Forecast:
     x, every = inputs.last(table_of(_table(run) if rows is None else rows))
     prediction = run.predict(x)
     shape = (len(x), inputs.horizon)
-    ends = (_centre(prediction), *_interval(prediction, level))
+    wide = torch.stack([_last_factor(run, laid) for laid in every])
+    ends = (_wide(prediction, end, wide) for end in (_centre(prediction), *_interval(prediction, level)))
     unit = [(laid.figures.shift, laid.figures.scale) for laid in every]
     shift, scale = torch.tensor(unit, dtype=torch.float64).split(1, 1)
     predicted, low, high = (
@@ -168,38 +175,34 @@ def scores(run: Run, split: str = "test", level: float = LEVEL) -> Scores:
     if not len(rows):
         have = " or ".join(name for name, _ in data.splits())
         raise DataError(f"split {split} must have rows", got="none", do=f"Take {have}")
-    y = rows.y.double()
-    prediction = run.predict(rows.x)
-    error = _steady(inputs, rows.group, len(rows))
-    model = _score(prediction, y, _median(prediction), error, level)
-    centre, deviation = seasonal(inputs, data.train, rows)
-    centre, deviation = (part.reshape(y.shape) for part in (centre, deviation))
-    naive = _score(ContinuousPrediction(Normal(centre, deviation)), y, centre, error, level)
-    unit = "deviations of each series" if inputs.scaled else inputs.roles.target
-    return Scores(model, naive, inputs.season, len(rows), level, unit)
+    held = [data.val, rows] if split == "test" and len(data.val) else [rows]  # what is known by then, and behind it
+    told = [run.predict(part.x) for part in held]
+    laws = [season_law(inputs, data.train, part) for part in held]
+    error, unit = _steady(inputs, rows.group, len(rows)), inputs.unit(rows.x).cpu()
+    found, apart = [], _apart(rows, inputs.horizon)
+    for every in (told, laws):
+        wide = row_factors(inputs, every, held) if split != "train" else torch.ones(len(rows), 1)
+        found.append(_score(every[-1], rows.y.double(), wide[-len(rows) :], unit, error, level, apart))
+    words = "deviations of each series" if inputs.scaled else inputs.roles.target
+    return Scores(*found, inputs.season, len(rows), apart, level, words)
 
 
-def seasonal(inputs: Windows, train: Split, rows: Split) -> tuple[Tensor, Tensor]:
-    """The value of a season ago for the windows of a split, and its deviation (eq. 2), (N, H), in the unit of y.
-
-    Args:
-        train: the training split, whose errors give the deviation.
-        rows: the split.
-    """
-    known = _naive(inputs, train)
-    unit = _unit(inputs, train)
-    spread = ((train.y.double().reshape(known.shape) - known) / unit).square().mean(0).sqrt()
-    centre = _naive(inputs, rows)
-    return centre, (spread * _unit(inputs, rows)).clamp(min=1e-9).expand_as(centre)
+def _apart(rows: Split, horizon: int) -> int:
+    """Windows whose values do not overlap, of all series."""
+    counts = [len(rows)] if rows.group is None else torch.bincount(rows.group).tolist()
+    return sum((count + horizon - 1) // horizon for count in counts if count)
 
 
-def _naive(inputs: Windows, rows: Split) -> Tensor:
-    return inputs.as_asked(inputs.naive(rows.x), rows.x, rows.group)
+def _last_factor(run: Run, laid: Laid) -> Tensor:
+    """f at the end of a series, (1,)."""
+    inputs = _inputs(run)
+    x, y = inputs.unlearned(laid)
+    e = stretchable(inputs, run.predict(x), y) if len(x) else None
+    return torch.ones(1, dtype=torch.float64) if e is None else factors(e)[-1:]
 
 
-def _unit(inputs: Windows, rows: Split) -> Tensor:
-    """The deviation of the series of each row in the unit of y, (N, 1)."""
-    return inputs.units(rows.group, len(rows))[1] if not inputs.scaled else torch.ones(len(rows), 1).double()
+def _wide(prediction: Prediction, end: Tensor, f: Tensor) -> Tensor:
+    return end if bool((f == 1).all()) else widened(prediction, end, f)
 
 
 def _steady(inputs: Windows, code: Tensor | None, count: int) -> Tensor:
@@ -208,14 +211,24 @@ def _steady(inputs: Windows, code: Tensor | None, count: int) -> Tensor:
     return error / scale if inputs.scaled else error
 
 
-def _score(prediction: Prediction, y: Tensor, point: Tensor, error: Tensor, level: float) -> Score:
-    y = y.to(prediction.mode.device)
-    low, high = _interval(prediction, level)
-    held = torch.where(low.isnan(), math.nan, ((low.double() <= y) & (y <= high.double())).double()).mean()
-    apart = (y - point.double()).abs().reshape(len(y), -1).cpu()
-    mase = (apart / error)[error.expand_as(apart) > 0]
-    whole = crps(prediction, y.to(prediction.mode.dtype)).double().mean()
-    return Score(float(whole), float(held), float(mase.mean()), float(apart.mean()))
+def _score(
+    prediction: Prediction, y: Tensor, wide: Tensor, unit: Tensor, error: Tensor, level: float, apart: int
+) -> Score:
+    """Args:
+    wide, unit, error: f of each row, its own unit, and the divisor of eq. 4, (N, 1).
+    """
+    y, plain = y.to(prediction.mode.device), bool((wide == 1).all())
+    low, high = (_wide(prediction, end, wide).double().reshape(y.shape) for end in _interval(prediction, level))
+    held = torch.where(low.isnan(), math.nan, ((low <= y) & (y <= high)).double()).reshape(len(y), -1).mean(1)
+    away = (y - _median(prediction).double()).abs().reshape(len(y), -1).cpu() * unit
+    mase = (away / error)[error.expand_as(away) > 0]
+    whole = crps(prediction, y.to(prediction.mode.dtype)) if plain else widened_crps(prediction, y, wide)
+    whole = whole.double().cpu().reshape(len(y), -1) * unit
+    share, ends = float(held.mean()), (math.nan, math.nan)
+    if math.isfinite(share):  # as many coins as vary between windows as these do
+        strays = float(held.var(correction=0))
+        ends = wilson(share, apart * max(1.0, share * (1 - share) / strays) if strays > 0 else apart)
+    return Score(float(whole.mean()), share, float(mase.mean()), float(away.mean()), *ends)
 
 
 def _centre(prediction: Prediction) -> Tensor:

@@ -29,7 +29,9 @@ def _table(count: int = 90, **columns) -> dict:
 
 def _made(table: dict | None = None, **options):
     return ll.data.series(
-        table or _table(), "v", **{"time": "step", "horizon": H, "window": W, "season": 2, "level": "fixed", **options}
+        table or _table(),
+        "v",
+        **{"time": "step", "horizon": H, "window": W, "season": 2, "level": "fixed", "unit": "fixed", **options},
     )
 
 

@@ -28,7 +28,8 @@ def beside_naive(run: Run, split: str, screen: Screen) -> dict[str, Any]:
     screen.table(
         ("forecasts", "CRPS", "MAE", "MASE", f"held by {found.level:.0%} intervals"),
         [("of the model", *_told(found.model)), (season, *_told(found.naive))],
-        title=f"on {split}, {counted(found.rows, 'window')}, in the unit of {found.unit}",
+        title=f"on {split}, {counted(found.rows, 'window')}, {found.apart} of which do not overlap; in the unit of "
+        f"{found.unit}",
     )
     return {"forecast": found.to_dict()}
 
@@ -36,7 +37,8 @@ def beside_naive(run: Run, split: str, screen: Screen) -> dict[str, Any]:
 def _told(score: Score) -> list[str]:
     figures = (score.crps, score.mae, score.mase)
     words = [f"{figure:.4g}" if math.isfinite(figure) else "-" for figure in figures]
-    return [*words, f"{score.coverage:.1%}" if math.isfinite(score.coverage) else "-"]
+    held = f"{score.coverage:.1%} ({score.low:.0%} … {score.high:.0%})"
+    return [*words, held if math.isfinite(score.coverage) else "-"]
 
 
 def shown(run: Run, evaluations: Mapping[str, Evaluation]) -> dict[str, Evaluation]:

@@ -32,9 +32,9 @@ from leadline.data.series_columns import (
     fitted_columns,
     past_columns,
 )
-from leadline.data.series_parts import check_parts, cuts_of, every_of, kept_of, split_of, too_short
+from leadline.data.series_parts import check_parts, cuts_of, every_of, kept_of, split_of, too_short, until_of
 from leadline.data.series_rows import GAPS, Roles, series_of
-from leadline.data.series_season import drifts, season_and_window
+from leadline.data.series_season import drifts, season_and_window, swings
 from leadline.data.series_windows import LEVELLED, Figures, Windows
 from leadline.data.table import rows_of
 from leadline.data.target import SEVERAL, Target
@@ -42,7 +42,7 @@ from leadline.errors import UserError
 from leadline.settings import given, whole
 
 KINDS = ("real", *LEVELLED)
-LEVELS = ("auto", "fixed", "moving")
+MOVES = ("auto", "fixed", "moving")
 
 
 @checked
@@ -60,6 +60,7 @@ def series(
     drop: Sequence[str] = (),
     kind: str = "real",
     level: str = "auto",
+    unit: str = "auto",
     gaps: str = "error",
     every: int | None = None,
     val: float = 0.15,
@@ -82,6 +83,8 @@ def series(
         kind: what the target is: real, positive or count.
         level: "moving" reads and asks values relative to the mean of the last season that is seen, "fixed" as they
             are; "auto" moves with a real target whose level drifts in the training part.
+        unit: "moving" reads and asks them in units of the deviation of the window, "fixed" in one for all; "auto" moves
+            with a real target that strays as far as its window did in the training part.
         gaps: what becomes of a missing step: "error", "fill" it with the value before, or "join" its neighbours.
         every: steps from one window to the next, at least 1; by default 1, more where they would fill the memory.
         val, test: parts of the time, each from 0 and together below 1, test last.
@@ -97,11 +100,13 @@ def series(
     for name, value in (("window", window), ("season", season), ("every", every)):
         if value is not None:
             whole(name, value, 1)
-    for name, word, legal in (("kind", kind, KINDS), ("gaps", gaps, GAPS), ("level", level, LEVELS)):
+    words = (("kind", kind, KINDS), ("gaps", gaps, GAPS), ("level", level, MOVES), ("unit", unit, MOVES))
+    for name, word, legal in words:
         if word not in legal:
             raise UserError(f"{name} must be {', '.join(legal[:-1])} or {legal[-1]}", got=given(name, word), do="Pick")
-    if level == "moving" and kind != "real":
-        raise UserError("a moving level is of a real target", got=f"kind={kind!r}", do="Leave one of them out")
+    for name, word in (("level", level), ("unit", unit)):
+        if word == "moving" and kind != "real":
+            raise UserError(f"a moving {name} is of a real target", got=f"kind={kind!r}", do="Leave one of them out")
     check_parts(val, test)
     table, place = rows_of(path, "path")
     roles = Roles(target, time, group, gaps=gaps)
@@ -113,6 +118,8 @@ def series(
     kept, refused = kept_of(found, roles, cuts, horizon, table.source)
     parts = [one.values[: cuts[0] - one.begin] for one in kept]
     season, window, told = season_and_window(parts, clock, season, window, horizon)
+    moving = level == "moving" or (level == "auto" and kind == "real" and drifts(parts, season, horizon))
+    own_unit = unit == "auto" and kind == "real" and swings(parts, season, horizon, window, moving)
     inputs = Windows(
         roles,
         horizon,
@@ -124,7 +131,9 @@ def series(
         clock.cycles(np.concatenate([one.moments[: cuts[0] - one.begin] for one in kept])),
         fitted_columns(table, known, np.concatenate([one.rows[: cuts[0] - one.begin] for one in kept]), "known"),
         fitted_columns(first_rows(table, kept), static, np.arange(len(kept)), "static"),
-        level == "moving" or (level == "auto" and kind == "real" and drifts(parts, season, horizon)),
+        moving,
+        own_unit or unit == "moving",
+        until_of(kept, cuts[0]),
     )
     check_static(table, inputs, kept)
     laid = [own for own in inputs.laid(table) if inputs.place(own.one.name) is not None]
@@ -133,7 +142,7 @@ def series(
     if not len(train):
         raise too_short(table.source, max(map(len, found)), horizon, val, test)
     options = {"target": target, "horizon": horizon, "time": time, "window": window, "group": group, "season": season}
-    options |= {"static": static, "known": known, "drop": drop, "kind": kind, "level": level}
+    options |= {"static": static, "known": known, "drop": drop, "kind": kind, "level": level, "unit": unit}
     options |= {"gaps": gaps, "every": every, "val": val, "test": test}
     recipe = None if place is None else {"source": "series", "options": plain({"path": str(place), **options})}
     account = Account(

@@ -35,6 +35,8 @@ def made_lines(inputs: Windows, kept: Sequence[Series], cuts: tuple[int, int], s
         lines.append(", ".join(f"{word} from {moment} on" for (word, _), moment in zip(begun, moments)))
     if inputs.moving:
         lines.append(f"the level drifts: y is what is added to the mean of the last {counted(inputs.season, 'step')}")
+    if inputs.own_unit:
+        lines.append(f"swings grow and shrink: y is in units of the deviation of its {counted(inputs.window, 'step')}")
     if inputs.scaled:
         lines.append("y and its metrics are in deviations of each series from its mean in the training part")
     return lines

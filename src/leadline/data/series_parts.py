@@ -80,6 +80,12 @@ def kept_of(
     return kept, refused
 
 
+def until_of(kept: Sequence[Series], cut: int) -> float | None:
+    """The moment of the first step behind the training part; None where there is none."""
+    later = [float(one.moments[max(0, cut - one.begin)]) for one in kept if cut - one.begin < len(one)]
+    return min(later) if later else None
+
+
 def too_short(source: str, count: int, horizon: int, val: float, test: float) -> DataError:
     parts = 1 + (val > 0) + (test > 0)
     return DataError(

@@ -1,4 +1,4 @@
-"""What is settled of a series by its training part: the season, how much is read, and whether its level moves."""
+"""What is settled of a series by its training part: season, window, and whether its level and its unit move."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 
 from leadline.data.account import counted
 from leadline.data.clock import Clock
-from leadline.data.series_windows import last_means
+from leadline.data.series_windows import last_means, last_units
 from leadline.errors import UserError
 
 _LONGEST_SEASON = 400  # steps among which a season is searched for
@@ -16,6 +16,7 @@ _LEAST_LIKENESS = 0.2  # autocorrelation below which there is no season
 _SEARCHED = 50  # series in which it is searched
 _SHORTEST = 8  # window that is taken where none is named
 _STILL = 0.01  # of the variance of a series, below which its level stands still
+_LIKELIER = 0.01  # nats a value, for a unit to be one that moves
 _LESS = 0.5  # of the squared distance, for a level to be one that moves
 
 
@@ -92,3 +93,28 @@ def drifts(parts: Sequence[np.ndarray], season: int, horizon: int) -> bool:
         spread += float(np.square(coming - coming.mean()).sum())
         count += len(origins)
     return moved < _LESS * spread and spread > _STILL * count
+
+
+def swings(parts: Sequence[np.ndarray], season: int, horizon: int, window: int, moving: bool) -> bool:
+    """Whether what comes, from its level on, is likelier under a normal law whose deviation follows that of the window
+    before it than under one of a single deviation, by a hundredth of a nat a value or more.
+
+    >>> noise = np.random.default_rng(0).normal(size=200)
+    >>> swings([noise], 1, 3, 20, False), swings([noise * np.linspace(1, 9, 200)], 1, 3, 20, False)
+    (False, True)
+    """
+    gain, count = 0.0, 0
+    for values in parts:
+        origins = np.arange(window - 1, len(values) - horizon)
+        if len(origins) < _SHORTEST or values.std() == 0:
+            continue
+        z = (values - values.mean()) / values.std()
+        unit = last_units(z, window)[origins]
+        level = last_means(z, season)[origins] if moving else 0.0
+        for h in range(1, horizon + 1):
+            coming = z[origins + h] - level
+            one, own = np.sqrt(np.square(coming).mean()), np.sqrt(np.square(coming / unit).mean())
+            if one > 0:
+                gain += len(origins) * float(np.log(one) - np.log(own) - np.log(unit).mean())
+                count += len(origins)
+    return gain > _LIKELIER * count

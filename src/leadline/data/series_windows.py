@@ -4,14 +4,17 @@
     x   = z_{o-W+1} … z_o  (o+1 … o+H)  0 …           o the last step that is seen; padding behind it         (2)
     y   = v_{o+1} … v_{o+H}                           as measured; of several series z in place of v          (3)
     z - l_o, y - l_o  with  l_o = mean z_{o-m+1} … z_o   in place of z and y where the level moves            (4)
-    naive_{o+h} = z_{o+h-m⌈h/m⌉}                      the value of a season ago; z_o where there is none      (5)
+    (z - l_o) / s_o, (y - l_o) / s_o                  where the unit moves too; l_o is 0 where it does not    (5)
+    s_o² = (Σ (z - mean)² + n) / (W + n)              over the window; n = 4 values of the usual deviation, 1  (6)
+    naive_{o+h} = z_{o+h-m⌈h/m⌉}                      the value of a season ago; z_o where there is none      (7)
 
 A network that has learned from values around 100 knows nothing of values around 200. By (4) both look alike to it, and
-what is forecast is the way from the mean of the last season. Errors are the same in either unit.
+what is forecast is the way from the mean of the last season. By (5) swings that have grown look as they did, and the
+intervals around them grow alike.
 
 A step has the channels: target, other variables up to o, what is known ahead, sine and cosine of its place in day, week
-and year, what is the same at all steps, and a last one that is 1 where there is a step. Where columns are known ahead,
-the H steps behind o follow with target and variables 0, and a channel that is 1 for them.
+and year, what is the same at all steps, log s_o where the unit moves, and a last one that is 1 where there is a step.
+Where columns are known ahead, the H steps behind o follow with target and variables 0, and a channel that marks them.
 
 Notation   W -> window,  H -> horizon,  m -> season,  o -> origin
 Shapes     x (N, T, C + 1), T = W, or W + H;  y (N, H), (N,) where H is 1
@@ -37,6 +40,7 @@ from leadline.data.series_rows import Roles, Series, check_column, series_of
 from leadline.errors import DataError, ShapeError
 
 LEVELLED = ("count", "positive")  # kinds that stay as they are measured, where there are several series
+_USUAL = 4.0  # n of eq. 6
 
 
 @dataclass(frozen=True)
@@ -103,6 +107,8 @@ class Windows(Inputs):
         cycles: of the calendar, that are read.
         known, static: columns that are known ahead, and those that are the same at all steps of a series.
         moving: eq. 4, for a target of kind real.
+        own_unit: eq. 5, for a target of kind real.
+        until: the moment at which the training part ends; None where it is not known.
 
     >>> inputs = Windows(Roles("sales"), horizon=2, window=3, clock=Clock("row"), figures=[Figures("", 2.0, 1.0)])
     >>> inputs.read({"sales": [1.0, 2.0, 3.0, 4.0]})[0].tolist()
@@ -122,12 +128,15 @@ class Windows(Inputs):
         known: Sequence[Column | Mapping[str, Any]] = (),
         static: Sequence[Column | Mapping[str, Any]] = (),
         moving: bool = False,
+        own_unit: bool = False,
+        until: float | None = None,
     ):
         self.roles = roles if isinstance(roles, Roles) else Roles(**{**roles, "past": tuple(roles.get("past", ()))})
         self.horizon, self.window, self.season, self.kind = horizon, window, season, kind
         self.clock = clock if isinstance(clock, Clock) else Clock(**clock)
         self.figures = tuple(f if isinstance(f, Figures) else _figures(f) for f in figures)
-        self.cycles, self.moving = tuple(cycles), moving
+        self.cycles, self.moving, self.own_unit = tuple(cycles), moving, own_unit
+        self.until = until
         self.known, self.static = TableInputs(known), TableInputs(static)
         self._place = {own.name: k for k, own in enumerate(self.figures)}
         levels = np.log1p([max(own.shift, 0.0) for own in self.figures])
@@ -135,7 +144,8 @@ class Windows(Inputs):
 
     @property
     def config(self) -> dict[str, Any]:
-        own: dict[str, Any] = {name: getattr(self, name) for name in ("horizon", "window", "season", "kind", "moving")}
+        names = ("horizon", "window", "season", "kind", "moving", "own_unit", "until")
+        own: dict[str, Any] = {name: getattr(self, name) for name in names}
         return plain(
             {
                 "roles": asdict(self.roles),
@@ -174,7 +184,7 @@ class Windows(Inputs):
         waves = [f"{wave} of {cycle}" for cycle in self.cycles for wave in ("sine", "cosine")]
         level = ["level"] if self.several and not self.scaled else []
         known, static = self.known.encoded_names(), self.static.encoded_names()
-        more = ["ahead"] if self.looks_ahead else []
+        more = [*(["unit"] if self.own_unit else []), *(["ahead"] if self.looks_ahead else [])]
         return (self.roles.target, *self.roles.past, *known, *waves, *static, *level, *more, "there")
 
     def encode(self, x: Tensor) -> Tensor:
@@ -185,10 +195,14 @@ class Windows(Inputs):
                 got=f"shape {tuple(x.shape)}",
                 do="Pass the table, and read(…) of these inputs makes them",
             )
-        if not self.moving:
+        if not self.moving and not self.own_unit:
             return x
-        z = torch.where(self._seen(x), x[..., 0] - self.level(x).to(x.dtype), x[..., 0])  # eq. 4
-        return torch.cat([z[..., None], x[..., 1:]], 2)
+        level, unit = self.level(x).to(x.dtype), self.unit(x).to(x.dtype)
+        read = x.clone()
+        read[..., 0] = torch.where(self._seen(x), (x[..., 0] - level) / unit, x[..., 0])  # eqs. 4, 5
+        if self.own_unit:
+            read[..., self.channels.index("unit")] = unit.log() * x[..., -1]
+        return read
 
     def _seen(self, x: Tensor) -> Tensor:
         """Which steps lie up to the origin, (N, T)."""
@@ -204,6 +218,15 @@ class Windows(Inputs):
         step, count = torch.arange(x.shape[1], device=x.device), self._count(x)[:, None]
         last = (step < count) & (step >= count - self.season)
         return (x[..., 0].double() * last).sum(1, keepdim=True) / last.sum(1, keepdim=True)
+
+    def unit(self, x: Tensor) -> Tensor:
+        """s of raw rows (eq. 6), (N, 1), in float64; 1 where the unit does not move."""
+        if not self.own_unit:
+            return torch.ones(len(x), 1, dtype=torch.float64, device=x.device)
+        seen, z = self._seen(x).double(), x[..., 0].double()
+        count = seen.sum(1, keepdim=True)
+        apart = (z - (z * seen).sum(1, keepdim=True) / count).square() * seen
+        return ((apart.sum(1, keepdim=True) + _USUAL) / (count + _USUAL)).sqrt()
 
     def sizes(self, shape: tuple[int, ...]) -> dict[str, Any]:
         return {"channels": len(self.channels) - 1, "pool": "last"}
@@ -249,6 +272,7 @@ class Windows(Inputs):
         waves = self.clock.waves(one.moments, self.cycles)
         level = (np.log1p(max(own.shift, 0.0)) - self._level[0]) / self._level[1]
         same = np.append(static, [level] if self.several and not self.scaled else [])
+        same = np.append(same, [0.0] if self.own_unit else [])  # filled in by `encode`
         rest = [known, waves, np.broadcast_to(same, (len(known), len(same)))]
         flags = lambda ahead: [np.full((len(known), 1), ahead)] if self.looks_ahead else []  # noqa: E731
         there = np.ones((len(known), 1))
@@ -280,11 +304,15 @@ class Windows(Inputs):
         return torch.from_numpy(x)
 
     def asked(self, laid: Laid, origins: np.ndarray) -> np.ndarray:
-        """y of some origins (eqs. 3, 4), (N, H), in float64."""
-        values = laid.one.values
-        values = (values - laid.figures.shift) / laid.figures.scale if self.scaled else values
+        """y of some origins (eqs. 3 to 5), (N, H), in float64."""
+        own, values = laid.figures, laid.one.values
+        values = (values - own.shift) / own.scale if self.scaled else values
         y = _stretches(values[:, None], origins + 1, self.horizon)[..., 0]
-        return y - last_means(values, self.season)[origins, None] if self.moving else y
+        if not self.own_unit:
+            return y - last_means(values, self.season)[origins, None] if self.moving else y
+        centre = 0.0 if self.scaled else own.shift
+        level = last_means(values, self.season)[origins, None] if self.moving else centre
+        return (y - level) / last_units((laid.one.values - own.shift) / own.scale, self.window)[origins, None]
 
     def whole(self, laid: Laid, first: int, end: int) -> np.ndarray:
         """Origins whose H values lie at the steps `first` … `end` - 1, were all measured, and have a step before."""
@@ -306,8 +334,17 @@ class Windows(Inputs):
         x = torch.cat([self.windows(laid, own) for laid, own in zip(every, origins)])
         return x, answer(np.concatenate([self.asked(laid, own) for laid, own in zip(every, origins)]))
 
+    def unlearned(self, laid: Laid) -> tuple[Tensor, Tensor]:
+        """x and y of the windows of a series whose H values are there and lie behind the training part."""
+        first = self.window
+        if self.place(laid.one.name) is not None:
+            until = np.inf if self.until is None else self.until
+            first = max(1, int(np.searchsorted(laid.one.moments[: len(laid.one)], until - 1e-9)))
+        origins = self.whole(laid, first, len(laid.one))
+        return self.windows(laid, origins), answer(self.asked(laid, origins))
+
     def naive(self, x: Tensor) -> Tensor:
-        """The value of a season ago for each step ahead (eq. 5), (N, H), in deviations from the series' mean."""
+        """The value of a season ago for each step ahead (eq. 7), (N, H), in deviations from the series' mean."""
         seen = self._count(x)
         lead = torch.arange(self.horizon, device=x.device)
         place = torch.where((seen >= self.season)[:, None], seen[:, None] - self.season + lead % self.season, -1)
@@ -317,14 +354,14 @@ class Windows(Inputs):
     def as_asked(self, z: Tensor, x: Tensor, code: Tensor | None) -> Tensor:
         """Values in deviations from the mean of their series, z (N, H), as y has them."""
         shift, scale, _ = self.units(code, len(x))
-        z = z.double().cpu() - self.level(x).cpu()
-        return z if self.scaled else scale * z if self.moving else shift + scale * z
+        z = (z.double().cpu() - self.level(x).cpu()) / self.unit(x).cpu()
+        return z if self.scaled else scale * z if self.moving or self.own_unit else shift + scale * z
 
     def as_measured(self, y: Tensor, x: Tensor, shift: Tensor, scale: Tensor) -> Tensor:
         """y (N, H) as the table has it; shift and scale (N, 1) of each row's series."""
-        if not self.scaled and not self.moving:
+        if not self.scaled and not self.moving and not self.own_unit:
             return y
-        return shift + scale * (self.level(x) + (y if self.scaled else y / scale))
+        return shift + scale * (self.level(x) + self.unit(x) * (y if self.scaled else y / scale))
 
     def units(self, code: Tensor | None, count: int) -> tuple[Tensor, Tensor, Tensor]:
         """Mean, deviation and error of the series of each row, (N, 1), in float64.
@@ -348,6 +385,17 @@ def last_means(values: np.ndarray, count: int) -> np.ndarray:
     ends = np.arange(1, len(values) + 1)
     begins = np.maximum(ends - count, 0)
     return centre + (sums[ends] - sums[begins]) / (ends - begins)
+
+
+def last_units(z: np.ndarray, count: int) -> np.ndarray:
+    """s of the last `count` values up to each (eq. 6); of fewer at the beginning.
+
+    >>> last_units(np.array([0.0, 2.0, -2.0]), 3).round(3).tolist()
+    [0.894, 1.0, 1.309]
+    """
+    num = np.minimum(np.arange(1, len(z) + 1), count)
+    apart = np.maximum(last_means(np.square(z), count) - np.square(last_means(z, count)), 0) * num
+    return np.sqrt((apart + _USUAL) / (num + _USUAL))
 
 
 def answer(y: np.ndarray) -> Tensor:

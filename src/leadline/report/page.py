@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from leadline.report import figures
 from leadline.report.facts import Facts
+from leadline.report.forecasts import forecasts
 from leadline.report.results import Draw, colour_of, results
 from leadline.report.style import CSS
 from leadline.report.verdict import verdict
@@ -190,7 +191,9 @@ def _learning(facts: Facts, draw: Draw) -> str:
 
 
 def _results(facts: Facts, draw: Draw) -> str:
-    return results(facts, facts.split, draw) if facts.split is not None else ""
+    if facts.split is None:
+        return ""
+    return forecasts(facts, facts.split, draw) + results(facts, facts.split, draw)
 
 
 def _doctor(facts: Facts, draw: Draw) -> str:

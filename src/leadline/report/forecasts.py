@@ -1,0 +1,131 @@
+"""Forecasts of a split beside what came, and beside the value of a season ago: a figure for the first series.
+
+Of windows that overlap, those are drawn whose values follow one another, so that every value is forecast once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+
+from leadline.data.series_windows import Windows
+from leadline.errors import UserError
+from leadline.likelihoods.season_ago import season_law
+from leadline.likelihoods.widening import row_factors, widened
+from leadline.report.facts import Facts
+from leadline.report.figures import PAD, blank, styled
+from leadline.report.style import FULL, LIGHT
+from leadline.report.words import escape, shorten
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+LEVEL = 0.9
+MOST = 240  # values that are drawn: more are a blot
+
+
+@dataclass(frozen=True, eq=False)
+class Beside:
+    """What is drawn, in the order of time, all (n,) and in the unit of the table.
+
+    Args:
+        moments: when each value was: days since 1970 where they are dates.
+        came, predicted, low, high, naive: what came, the median, the ends of its interval, and the season ago.
+        begins: places at which a new forecast begins.
+        name: of the series; empty where there is one.
+    """
+
+    moments: np.ndarray
+    came: np.ndarray
+    predicted: np.ndarray
+    low: np.ndarray
+    high: np.ndarray
+    naive: np.ndarray
+    begins: np.ndarray
+    name: str = ""
+
+
+def forecasts(facts: Facts, split: str, draw: Callable[..., str]) -> str:
+    """HTML of the figure; empty where the data are not series, or where a family has no such interval."""
+    if not isinstance(facts.data.inputs, Windows):
+        return ""
+    try:
+        found = beside(facts, split)
+    except UserError:
+        return ""
+    inputs = facts.data.inputs
+    of = f" of {escape(inputs.roles.group)} {escape(found.name)}" if found.name else ""
+    plate = draw(
+        "forecasts", drawn(found, inputs, split),
+        f"Forecasts{of} of {inputs.horizon} steps, one behind the other, each from what was known where it begins. "
+        "The band is the 90 % interval: nine values of ten should lie in it.", full=True,
+    )  # fmt: skip
+    return f'<div class="grid"><div class="card wide">{plate}</div></div>'
+
+
+def beside(facts: Facts, split: str) -> Beside:
+    """The last forecasts of a split that do not overlap, of its first series."""
+    data, inputs = facts.data, facts.data.inputs
+    if not isinstance(inputs, Windows):
+        raise TypeError(f"{type(inputs).__name__} are no windows of series")
+    parts = [name for name in ("val", "test") if name in facts.outputs and len(data[name])]
+    parts = parts[: parts.index(split) + 1] if split in parts else [split]
+    told = [facts.likelihood.prediction(facts.outputs[name]) for name in parts]
+    rows, said = data[split], told[-1]
+    wide = row_factors(inputs, told, [data[name] for name in parts])[-len(rows) :] if split != "train" else None
+    code = 0 if rows.group is None else int(rows.group[0])
+    mine = torch.arange(len(rows)) if rows.group is None else (rows.group == code).nonzero().flatten()
+    mine = mine.flip(0)[:: inputs.horizon][: max(1, MOST // inputs.horizon)].flip(0)  # the last is among them
+    shift, scale, _ = inputs.units(None if rows.group is None else rows.group[mine], len(mine))
+
+    def measured(values: torch.Tensor) -> np.ndarray:
+        flat = values.detach().double().cpu().reshape(len(rows), -1)[mine]
+        return inputs.as_measured(flat, rows.x[mine], shift, scale).flatten().numpy()
+
+    ends = [said.quantile(0.5), *said.interval(LEVEL)]
+    if wide is not None and bool((wide != 1).any()):
+        ends = [widened(said, end, wide) for end in ends]
+    origins = rows.time[mine].tolist() if rows.time is not None else mine.tolist()
+    return Beside(
+        np.concatenate([inputs.clock.later(float(origin), inputs.horizon) for origin in origins]),
+        measured(rows.y),
+        *map(measured, ends),
+        measured(season_law(inputs, data.train, rows).mode),
+        np.arange(0, len(mine) * inputs.horizon, inputs.horizon),
+        inputs.figures[code].name,
+    )
+
+
+@styled
+def drawn(found: Beside, inputs: Windows, colour: str) -> Figure:
+    """What came as a line with points, forecasts as a line in a band, the season ago dashed."""
+    figure = blank(FULL, 3.7)
+    ax = figure.subplots()
+    when: Any = found.moments
+    if inputs.clock.dated:
+        when = np.rint(found.moments * 86400).astype("datetime64[s]")
+    for k, first in enumerate(found.begins):
+        own = slice(first, first + inputs.horizon)
+        label = lambda words: words if k == 0 else None  # noqa: B023, E731 - used in this turn alone
+        many = inputs.horizon > 1
+        at = (when[own], found.low[own], found.high[own])
+        if many:
+            ax.fill_between(*at, color=LIGHT[colour], alpha=0.18, lw=0, label=label("90 % interval"))
+        else:
+            ax.vlines(*at, color=LIGHT[colour], alpha=0.3, lw=3, label=label("90 % interval"))
+        marks = {} if many else {"marker": "_", "ls": "none"}
+        dashes: dict[str, Any] = {"ls": (0, (3, 2))} if many else marks
+        season = f"value {inputs.season} step{'s' if inputs.season > 1 else ''} before"
+        ax.plot(when[own], found.naive[own], color=LIGHT["soft"], lw=1.1, label=label(season), **dashes)
+        ax.plot(when[own], found.predicted[own], color=LIGHT[colour], lw=1.6, label=label("forecast"), **marks)
+    ax.plot(when, found.came, color=LIGHT["ink"], lw=0.8, marker="o", ms=2.4, label="what came")
+    target, time = inputs.roles.target, inputs.roles.time
+    ax.set_title(f"Forecasts of {shorten(target, 30)} and what came", pad=PAD)
+    ax.set(xlabel=shorten(time, 30) if time else "row", ylabel=shorten(target, 30))
+    ax.legend(loc="lower left", bbox_to_anchor=(0, 1.0), ncols=4, frameon=False, borderaxespad=0.1)
+    ax.margins(x=0.01)
+    return figure
