@@ -12,7 +12,10 @@ from functools import cache
 from importlib import import_module, resources
 from typing import Any
 
-FILES = ("book.toml", "fitting.toml", "convolution.toml", "notes.toml", "fitting_notes.toml", "transformers.toml")
+FILES = (
+    *("book.toml", "fitting.toml", "convolution.toml", "notes.toml", "fitting_notes.toml", "transformers.toml"),
+    "recurrence.toml",
+)
 
 
 @dataclass(frozen=True)
