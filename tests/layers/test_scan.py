@@ -235,11 +235,23 @@ def test_chunks_go_both_ways(T, back):
 
 
 @pytest.mark.parametrize("T", [1, 8, 63, 64, 65, 1000, 4096, 100_000])
-@pytest.mark.parametrize("rows", [1, 3, 16, 100, 5000])
-def test_chunks_of_the_kernel_cover_a_row_once(rows, T):
-    C, L = scan_kernel.chunks(rows, T)
-    assert (C - 1) * L < T <= C * L and L % scan_kernel._STEPS == 0
-    assert C == 1 or (C >= 2 and L >= scan_kernel._LEAST and C * rows <= 2 * scan_kernel._PROGRAMS)
+@pytest.mark.parametrize("programs", [1, 3, 16, 100, 5000])
+@pytest.mark.parametrize("steps", [scan_kernel._REAL, scan_kernel._PAIR])
+def test_chunks_of_the_kernel_cover_a_row_once(programs, T, steps):
+    C, L = scan_kernel.chunks(programs, T, steps)
+    assert (C - 1) * L < T <= C * L and L % steps == 0
+    assert C == 1 or (C >= 2 and L >= scan_kernel._LEAST and C * programs <= 2 * scan_kernel._PROGRAMS)
+
+
+def test_a_gradient_of_what_is_shared_is_added_up_and_of_what_is_repeated_is_not():
+    _, b, first = drawn(3, 40, 2)
+    for shape in ((2,), (1, 40, 2), (3, 1, 2), (1, 1, 1)):
+        shared = torch.full(shape, 0.7, dtype=b.dtype, requires_grad=True)
+        repeated = shared.detach().expand(b.shape).requires_grad_()
+        (one,) = torch.autograd.grad(scan(shared, b, first).square().sum(), shared)
+        (each,) = torch.autograd.grad(scan(repeated, b, first).square().sum(), repeated)
+        assert one.shape == shape and each.shape == b.shape and each.unique().numel() == b.numel()
+        close(each.sum_to_size(shape), one)
 
 
 @pytest.mark.slow
@@ -249,16 +261,18 @@ def test_the_kernel_in_tritons_interpreter():
 import torch
 from leadline.layers import scan, scan_kernel as kernel
 
-kernel._STEPS, kernel._REAL, kernel._PAIR, kernel._LEAST = 4, (4, 1), (4, 1), 4
+kernel._LANES, kernel._REAL, kernel._PAIR, kernel._LEAST = 4, 4, 4, 4
 torch.manual_seed(0)
-for T in (1, 13, 37):
-    for pair in ((), (2,)):
-        a, b, g = torch.rand(2, T, 5, *pair) / 1.5, torch.randn(2, T, 5, *pair), torch.randn(2, T, 5, *pair)
-        first = torch.randn(2, 5, *pair)
-        for a in (a, a[:1, :1].expand(a.shape)):
-            h = kernel.scanned(a, b, first)
-            torch.testing.assert_close(h, scan._plain(a, b, first), rtol=1e-4, atol=1e-4)
-            for one, other in zip(kernel.scanned_back(a, h, first, g), scan._plain_back(a, h, first, g)):
-                torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-4)
+for T, pair in ((1, ()), (13, ()), (37, ()), (1, (2,)), (13, (2,)), (37, (2,))):
+    whole, b, g = torch.rand(2, T, 5, *pair) / 1.5, torch.randn(2, T, 5, *pair), torch.randn(2, T, 5, *pair)
+    first = torch.randn(2, 5, *pair)
+    for a in (whole, whole[:1], whole[:, :1], whole[:1, :1], whole[:1, :1].expand(whole.shape)):
+        h = kernel.scanned(a, b, first)
+        torch.testing.assert_close(h, scan._plain(a, b, first), rtol=1e-4, atol=1e-4)
+        for one, other in zip(kernel.scanned_back(a, h, first, g), scan._plain_back(a, h, first, g)):
+            torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-4)
+    h = kernel.scanned(a, b.bfloat16(), first)
+    assert h.dtype == torch.bfloat16
+    torch.testing.assert_close(h, scan._plain(a, b.bfloat16(), first), rtol=1e-2, atol=1e-2)
 """
     assert subprocess.run([sys.executable, "-c", code], env={**os.environ, "TRITON_INTERPRET": "1"}).returncode == 0

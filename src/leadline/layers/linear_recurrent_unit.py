@@ -19,11 +19,16 @@ from __future__ import annotations
 import math
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 from leadline.errors import UserError
 from leadline.layers.scan import scan_pairs, wide
 from leadline.settings import whole
+
+#: steps from which under mixed precision inputs and states of a scan are read and written in 16 bits, and added up in 32.
+#: Rows that are shorter keep all of it in 32: a stream of single steps would be rounded at each
+_LONG = 64
 
 
 class LRU(nn.Module):
@@ -74,19 +79,29 @@ class LRU(nn.Module):
         self, x: Tensor, state: tuple[Tensor, ...] | None = None, there: Tensor | None = None
     ) -> tuple[Tensor, tuple[Tensor, ...]]:
         """Every step, and the state behind the last one that is there."""
-        a, b = self._pairs(), wide(self.read(x)).unflatten(-1, (-1, 2))  # (N, 2), (B, T, N, 2)
-        b = b * self.log_scale.exp()[:, None]
-        (first,) = state or (b.new_zeros(len(b), self.dim_state, 2),)
+        x = _lowered(x)
+        scaled = self.read.weight * self.log_scale.exp().repeat_interleave(2)[:, None]  # γ B: far smaller than B x
+        a, b = self._pairs(), F.linear(x, scaled)
+        b = (b if x.shape[1] >= _LONG else wide(b)).unflatten(-1, (-1, 2))  # (N, 2), (B, T, N, 2)
+        (first,) = state or (wide(b.new_zeros(len(b), self.dim_state, 2)),)
         if there is not None:
             has = there[..., None, None]
             one = torch.stack([torch.ones_like(self.phase), torch.zeros_like(self.phase)], -1)
             a, b = torch.where(has, a, one), b.masked_fill(~has, 0.0)
         h = scan_pairs(a, b, first)  # eq. 1
         y = self.write(h.flatten(2)) + self.through(x)
-        last = h[:, -1] if h.shape[1] else first
+        last = wide(h[:, -1]) if h.shape[1] else first
         return y if there is None else y.masked_fill(~there[..., None], 0.0), (last,)
 
     def _pairs(self) -> Tensor:
         """λ as pairs, (N, 2)."""
         r = (-self.log_rate.exp()).exp()
         return torch.stack([r * self.phase.cos(), r * self.phase.sin()], -1)
+
+
+def _lowered(x: Tensor) -> Tensor:
+    """In the type of mixed precision, once for the two products that read it."""
+    kind = x.device.type
+    if x.dtype != torch.float32 or not torch.is_autocast_enabled(kind):
+        return x
+    return x.to(torch.get_autocast_dtype(kind))

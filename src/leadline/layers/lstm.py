@@ -20,6 +20,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from leadline.layers.half import in_half
 from leadline.layers.steps_there import at_last, closed, put_back
 from leadline.settings import whole
 
@@ -56,8 +57,8 @@ class LSTM(nn.Module):
         nothing = x.new_zeros(len(x), self.dim_output)
         h, z = state or (nothing, nothing)
         if there is None:
-            y, (h, z) = self.kernel(x, (h[None].contiguous(), z[None].contiguous()))
-            return y, (h[0], z[0])
+            y, h, z = self._run(x, h, z, self.kernel._flat_weights)
+            return y, (h, z)
         x, order = closed(x, there)
         y, z = self._holding(x, h, z, there.gather(1, order))
         return put_back(y, order, there), (at_last(y, there, h), z)
@@ -73,6 +74,16 @@ class LSTM(nn.Module):
         pieces = flat.split([part.numel() for part in parts])
         weights = [piece.view_as(part) for piece, part in zip(pieces, parts, strict=True)]
         x = torch.cat([x, (~there)[..., None].to(x.dtype)], -1)
-        first = (h[None].contiguous(), z[None].contiguous())
-        y, _, cell = torch.lstm(x, first, weights, bool(offsets), 1, 0.0, self.training, False, True)
-        return y, cell[0]
+        y, _, cell = self._run(x, h, z, weights)
+        return y, cell
+
+    def _run(self, x: Tensor, h: Tensor, z: Tensor, weights: list[Tensor]) -> tuple[Tensor, ...]:
+        """Every step, and the last hidden units and cell."""
+
+        def kernel(x: Tensor, h: Tensor, z: Tensor, *weights: Tensor) -> tuple[Tensor, ...]:
+            first = (h[None].contiguous(), z[None].contiguous())
+            y, h, z = torch.lstm(x, first, weights, bool(self.kernel.bias), 1, 0.0, self.training, False, True)
+            return y, h[0], z[0]
+
+        halved = x.is_cuda and torch.is_autocast_enabled("cuda")
+        return in_half(kernel, x, h.to(x.dtype), z.to(x.dtype), *weights) if halved else kernel(x, h, z, *weights)

@@ -12,8 +12,11 @@ That is 2 K + T/K steps of many numbers in place of T steps of few, on one core.
 as many as keep it busy. Sums are in float32 at least, whatever is read and written. Where |a_t| <= 1 no product in (4)
 grows.
 
+An a that is the same for all rows or all steps stays one: its gradient is added up where it arises, never held for all
+of them.
+
 Notation   ā the conjugate;  a complex number is a pair of reals in the last axis inside, so that a compiler reads it
-Shapes     a, b, h (B, T, D), or (B, T, D, 2);  first (B, D), or (B, D, 2)
+Shapes     b, h (B, T, D), or (B, T, D, 2);  a the same, with 1 for B or T where it is shared;  first (B, D) or (B, D, 2)
 """
 
 from __future__ import annotations
@@ -27,6 +30,7 @@ import torch
 from torch import Tensor
 
 from leadline.errors import ShapeError
+from leadline.layers.pages import room
 from leadline.layers.scan_kernel import scanned, scanned_back
 
 _SHORT, _FEW = 16, 4  # fewer steps, or fewer chunks, save nothing: such rows go step by step
@@ -75,7 +79,7 @@ def scan_by_steps(a: Tensor, b: Tensor, first: Tensor | None = None) -> Tensor:
     """
     a, h = fitted(a, b, first, 3)
     out = []
-    for a_t, b_t in zip(a.unbind(1), b.unbind(1), strict=True):
+    for a_t, b_t in zip(a.expand(b.shape).unbind(1), b.unbind(1), strict=True):
         h = a_t * h + b_t
         out.append(h)
     return torch.stack(out, 1) if out else torch.empty_like(b)
@@ -110,15 +114,15 @@ def wide(x: Tensor) -> Tensor:
 
 
 def fitted(a: Tensor, b: Tensor, first: Tensor | None, axes: int) -> tuple[Tensor, Tensor]:
-    """a and first in the shapes that b asks for."""
+    """a and first in the shapes that b asks for; a keeps an axis of 1 where it is the same for all rows or steps."""
     letters = "(B, T, D, 2)" if axes == 4 else "(B, T, D)"
     if b.dim() != axes or (axes == 4 and b.shape[-1] != 2):
         raise ShapeError(f"b of a scan must be {letters}", got=f"b {tuple(b.shape)}", do="Give it these axes")
-    try:
-        a = a.expand(b.shape)
-    except RuntimeError:
+    shape = (1,) * (axes - a.dim()) + tuple(a.shape)
+    if len(shape) != axes or any(own not in (1, wished) for own, wished in zip(shape, b.shape, strict=True)):
         sizes = f"a {tuple(a.shape)}, b {tuple(b.shape)}"
-        raise ShapeError("a of a scan must broadcast to b", got=sizes, do="Give it the shape of b") from None
+        raise ShapeError("a of a scan must broadcast to b", got=sizes, do="Give it the shape of b")
+    a = a.expand(*shape[:2], *b.shape[2:])
     if first is None:
         return a, b.new_zeros(b.shape[:1] + b.shape[2:])
     if first.shape != b.shape[:1] + b.shape[2:]:
@@ -150,7 +154,7 @@ class _Scan(torch.autograd.Function):
     def jvp(ctx: Any, da: Tensor | None, db: Tensor | None, dfirst: Tensor | None) -> Tensor:
         a, h, first = ctx.saved_tensors
         rise = torch.zeros_like(h) if db is None else db
-        rise = rise if da is None else rise + _times(da, _before(h, first)).to(h.dtype)
+        rise = rise if da is None else rise + _times(da.expand(h.shape), _before(h, first)).to(h.dtype)
         return cast(Tensor, _Scan.apply(a, rise, torch.zeros_like(first) if dfirst is None else dfirst))
 
 
@@ -172,11 +176,12 @@ class _Back(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, ua: Tensor, us: Tensor) -> tuple[Tensor, ...]:
         a, h, first, s = ctx.saved_tensors
+        ua = ua.expand(h.shape)
         p = cast(Tensor, _Scan.apply(a, us + _times(ua, _before(h, first)).to(us.dtype), torch.zeros_like(first)))
         ga = _times(_conjugate(_before(p, torch.zeros_like(first))), s)
         held = _times(_conjugate(ua), s)
         gh = torch.cat([held[:, 1:], torch.zeros_like(held[:, :1])], 1)
-        return ga.to(a.dtype), gh.to(h.dtype), held[:, :1].sum(1).to(first.dtype), p
+        return ga.sum_to_size(a.shape).to(a.dtype), gh.to(h.dtype), held[:, :1].sum(1).to(first.dtype), p
 
     @staticmethod
     def jvp(
@@ -185,32 +190,49 @@ class _Back(torch.autograd.Function):
         a, h, first, s = ctx.saved_tensors
         rise = torch.zeros_like(s) if dg is None else dg
         if da is not None:
-            later = _times(_conjugate(da[:, 1:]), s[:, 1:])
+            later = _times(_conjugate(da.expand(s.shape)[:, 1:]), s[:, 1:])
             rise = rise + torch.cat([later, torch.zeros_like(s[:, :1])], 1).to(s.dtype)
         dga, ds = _Back.apply(a, h, first, rise)
         if dh is not None or dfirst is not None:
             dh, dfirst = (torch.zeros_like(t) if d is None else d for d, t in ((dh, h), (dfirst, first)))
-            dga = dga + _times(s, _conjugate(_before(dh, dfirst))).to(dga.dtype)
+            dga = dga + _times(s, _conjugate(_before(dh, dfirst))).sum_to_size(a.shape).to(dga.dtype)
         return dga, ds
 
 
 def _plain(a: Tensor, b: Tensor, first: Tensor) -> Tensor:
     """Eq. 1 of reals, or of pairs where there is a fourth axis."""
     a_, b_, first_ = _wide(a, b, first)
-    out = torch.empty(b_.shape, dtype=b_.dtype, device=b.device)
-    chunked(a_, b_, first_, out)
+    out = room(b_.shape, b_.dtype, b.device)
+    chunked(a_.expand(b_.shape), b_, first_, out)
     return _narrow(out, b)
 
 
 def _plain_back(a: Tensor, h: Tensor, first: Tensor, g: Tensor) -> tuple[Tensor, Tensor]:
     """∂a and ∂b of eq. 3."""
     a_, h_, first_, g_ = _wide(a, h, first, g)
-    s, slope = (torch.empty(h_.shape, dtype=h_.dtype, device=h.device) for _ in range(2))
+    s = room(h_.shape, h_.dtype, h.device)
     s[:, -1:] = g_[:, -1:]
-    chunked(_once(a_).conj_physical().expand(a_.shape)[:, 1:], g_[:, :-1], s[:, -1:].sum(1), s[:, :-1], back=True)
-    slope[:, :1] = first_[:, None].conj_physical()
-    torch.conj_physical(h_[:, :-1], out=slope[:, 1:])
-    return _narrow(slope.mul_(s), a), _narrow(s, h)
+    turned = torch.conj_physical(a_, out=room(a_.shape, a_.dtype, a.device)) if a_.is_complex() else a_
+    chunked(turned.expand(h_.shape)[:, 1:], g_[:, :-1], s[:, -1:].sum(1), s[:, :-1], back=True)
+    slope = room(a_.shape, a_.dtype, a.device)
+    if a_.shape[1] == h_.shape[1] and a_.shape[0] == h_.shape[0]:
+        _slope(s, h_, first_, slope)
+    else:
+        slope.zero_()
+        for b in range(len(h_)):  # a row at a time, so that little is held
+            own = torch.empty_like(s[b : b + 1])
+            _slope(s[b : b + 1], h_[b : b + 1], first_[b : b + 1], own)
+            slope[b if len(slope) > 1 else 0] += own[0].sum_to_size(slope.shape[1:])
+    return _narrow(slope, a), _narrow(s, h)
+
+
+def _slope(s: Tensor, h: Tensor, first: Tensor, out: Tensor) -> None:
+    """s_t h̄_{t-1} of every step, of eq. 3."""
+    torch.mul(s[:, :1], first[:, None].conj_physical(), out=out[:, :1])
+    if h.is_complex():
+        torch.conj_physical(h[:, :-1], out=out[:, 1:]).mul_(s[:, 1:])
+    else:
+        torch.mul(s[:, 1:], h[:, :-1], out=out[:, 1:])
 
 
 def _on_cuda(a: Tensor, b: Tensor, first: Tensor) -> Tensor:
@@ -227,10 +249,12 @@ def _rows_joined(op: Any, info: Any, dims: Any, *tensors: Tensor) -> tuple[Any, 
         t.expand(info.batch_size, *t.shape) if dim is None else t.movedim(dim, 0)
         for t, dim in zip(tensors, dims, strict=True)
     ]
-    found, size = op(*(t.flatten(0, 1) for t in moved)), (info.batch_size, moved[0].shape[1])
+    size, shared = (info.batch_size, moved[1].shape[1]), moved[0].shape[1] == 1
+    found = op(*(t.expand(*size, *t.shape[2:]).flatten(0, 1) for t in moved))
     if isinstance(found, Tensor):
         return found.unflatten(0, size), 0
-    return tuple(t.unflatten(0, size) for t in found), tuple(0 for _ in found)
+    slope, s = (t.unflatten(0, size) for t in found)
+    return (slope.sum(1, keepdim=True) if shared else slope, s), (0, 0)
 
 
 # Operators, so that a trace has one node for a scan. torch.library.custom_op would import a compiler at the first call.
