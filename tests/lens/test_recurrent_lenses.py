@@ -16,7 +16,7 @@ from leadline.layers.recurrent_layers import RECURRENT
 from leadline.lens import fading, gates, state_spectrum, unit_responses
 from leadline.lens.recurrences import flat, readings
 from leadline.lens.tokens import read
-from leadline.models import MLP, Recurrent
+from leadline.models import MLP, EncoderDecoder, Recurrent
 from leadline.reference import recurrence
 from leadline.reference.recurrence import sigmoid
 
@@ -348,6 +348,18 @@ def test_words_are_those_of_the_text(tmp_path):
         said = view.words[one.row][max(0, one.step - 4) : one.step + 1]
         assert one.words == said and str(one) == "".join(said) and len(one.words) <= 5
     assert view.highest[0].value == np.nanmax(view.values) and view.lowest[0].value == np.nanmin(view.values)
+
+
+def test_encoder_and_decoder_have_words_of_their_own():
+    net = EncoderDecoder.tiny()
+    x = torch.randint(1, 11, (2, *net.input_shape))
+    for layer, part in (
+        ("encoder.0.branch.ahead", x[:, : net.len_source]),
+        ("decoder.0.branch", x[:, net.len_source :]),
+    ):
+        view = unit_responses(net, x, layer=layer)
+        assert view.words == tuple(tuple(map(str, row)) for row in part.tolist())
+    assert fading(net, x).names == ("encoder.0.branch.ahead", "encoder.0.branch.back", "decoder.0.branch")
 
 
 def test_a_series_with_channels_first_is_turned():

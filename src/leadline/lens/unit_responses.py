@@ -191,18 +191,21 @@ def unit_responses(
     if unit is None:
         unit = int(np.nanstd(y, axis=(0, 1)).argmax())
     unit = whole("unit", unit, 0, y.shape[2] - 1)
-    words, x = _rows(seen, y.shape[:2])
+    words, x = _rows(seen, y.shape[:2], name)
     values = y[..., unit]
     top, around = whole("top", top, usual=8), whole("around", around, usual=12)
     highest, lowest = (_extremes(sign * values, values, words, top, around) for sign in (1, -1))
     return UnitResponses(name, unit, values, words, x, highest, lowest, around)
 
 
-def _rows(seen: Read, shape: tuple[int, ...]) -> tuple[tuple[tuple[str, ...], ...], np.ndarray]:
+def _rows(seen: Read, shape: tuple[int, ...], name: str) -> tuple[tuple[tuple[str, ...], ...], np.ndarray]:
     """Words, or numbers (B, T, C), where they go with the layer's steps; else each step's own number."""
     num, steps = shape
-    if seen.words and len(seen.words) == num and len(seen.words[0]) == steps:
-        return seen.words, np.zeros((0, 0, 0))
+    words, source = seen.words, getattr(seen.model, "len_source", None)
+    if words and source is not None:  # a row is the source and, behind it, what the decoder reads
+        words = tuple(row[:source] if name.startswith("encoder") else row[source:] for row in words)
+    if words and len(words) == num and len(words[0]) == steps:
+        return words, np.zeros((0, 0, 0))
     x = seen.x.detach().double().cpu().numpy()
     x = x[..., None] if x.ndim == 2 else x
     if x.ndim == 3 and x.shape[1] != steps and x.shape[2] == steps:
