@@ -3,8 +3,8 @@
     y = f(x),      ∂x = 1/S · f'(S · ∂y),      S = 2^k so that the largest of S |∂y| lies in (1/8, 1/4]            (1)
 
 A mean over the tokens of a batch leaves each with a gradient near 1e-6, and float16 ends at 6e-8. f' is linear, so (1)
-changes nothing but the rounding, and S is a power of two, which rounds nothing. It is chosen anew for every batch, on the
-device. torch's autocast runs the kernels of recurrent layers on a GPU in float16, whatever it was asked for.
+changes nothing but the rounding, and S is a power of two, which rounds nothing. It is chosen anew for every batch, on
+the device. torch's autocast runs the kernels of recurrent layers on a GPU in float16, whatever it was asked for.
 
 Notation   f' -> the map from the gradients of y to those of x
 """

@@ -26,8 +26,8 @@ from leadline.errors import UserError
 from leadline.layers.scan import scan_pairs, wide
 from leadline.settings import whole
 
-#: steps from which under mixed precision inputs and states of a scan are read and written in 16 bits, and added up in 32.
-#: Rows that are shorter keep all of it in 32: a stream of single steps would be rounded at each
+#: steps from which under mixed precision inputs and states of a scan are read and written in 16 bits, and added up in
+#: 32. Rows that are shorter keep all of it in 32: a stream of single steps would be rounded at each
 _LONG = 64
 
 

@@ -16,14 +16,15 @@ An a that is the same for all rows or all steps stays one: its gradient is added
 of them.
 
 Notation   ā the conjugate;  a complex number is a pair of reals in the last axis inside, so that a compiler reads it
-Shapes     b, h (B, T, D), or (B, T, D, 2);  a the same, with 1 for B or T where it is shared;  first (B, D) or (B, D, 2)
+Shapes     b, h (B, T, D), or (B, T, D, 2);  a the same, with 1 for B or T where it is shared;  first (B, D), or
+           (B, D, 2)
 """
 
 from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, cast
 
 import torch
@@ -212,7 +213,11 @@ def _plain_back(a: Tensor, h: Tensor, first: Tensor, g: Tensor) -> tuple[Tensor,
     a_, h_, first_, g_ = _wide(a, h, first, g)
     s = room(h_.shape, h_.dtype, h.device)
     s[:, -1:] = g_[:, -1:]
-    turned = torch.conj_physical(a_, out=room(a_.shape, a_.dtype, a.device)) if a_.is_complex() else a_
+    turned = a_
+    if a_.is_complex():
+        turned = room(a_.shape, a_.dtype, a.device)
+        for part, own in _pieces(turned, a_):
+            torch.conj_physical(own, out=part)
     chunked(turned.expand(h_.shape)[:, 1:], g_[:, :-1], s[:, -1:].sum(1), s[:, :-1], back=True)
     slope = room(a_.shape, a_.dtype, a.device)
     if a_.shape[1] == h_.shape[1] and a_.shape[0] == h_.shape[0]:
@@ -229,10 +234,18 @@ def _plain_back(a: Tensor, h: Tensor, first: Tensor, g: Tensor) -> tuple[Tensor,
 def _slope(s: Tensor, h: Tensor, first: Tensor, out: Tensor) -> None:
     """s_t h̄_{t-1} of every step, of eq. 3."""
     torch.mul(s[:, :1], first[:, None].conj_physical(), out=out[:, :1])
-    if h.is_complex():
-        torch.conj_physical(h[:, :-1], out=out[:, 1:]).mul_(s[:, 1:])
-    else:
-        torch.mul(s[:, 1:], h[:, :-1], out=out[:, 1:])
+    for part, s_, h_ in _pieces(out[:, 1:], s[:, 1:], h[:, :-1]):
+        if h.is_complex():
+            torch.conj_physical(h_, out=part).mul_(s_)
+        else:
+            torch.mul(s_, h_, out=part)
+
+
+def _pieces(*tensors: Tensor) -> Iterator[tuple[Tensor, ...]]:
+    """The same steps of the same rows of each, so few that one thread has them, and that they stay near it."""
+    steps = max(1, _ALONE // max(1, tensors[0].shape[2]))
+    for rows in zip(*(t.unbind(0) for t in tensors), strict=True):
+        yield from zip(*(row.split(steps) for row in rows), strict=True)
 
 
 def _on_cuda(a: Tensor, b: Tensor, first: Tensor) -> Tensor:

@@ -2,13 +2,13 @@
 
     (A, E) of each chunk     ->     states between chunks     ->     every step of each chunk            (1)
 
-A program is one warp, and a lane has one channel: so few channels a program make enough programs that most scans need one
-chunk, the last part of (1) alone, which reads a and b once and writes h once. Where rows and channels are too few to keep
-the device busy there are chunks, and a and b are read twice: five passes over memory in place of three.
+A program is one warp, and a lane has one channel: so few channels a program make enough programs that most scans need
+one chunk, the last part of (1) alone, which reads a and b once and writes h once. Where rows and channels are too few to
+keep the device busy there are chunks, and a and b are read twice: five passes over memory in place of three.
 
 A program reads a tile, joins its steps by (a, h), (b, k) -> (a b, b h + k) without leaving the lane, adds what the tile
-before left, and goes on. Back in time it reads the same tiles from the last to the first, with the a of the step behind.
-An a that is the same at all steps is read once, and its gradient added up in registers.
+before left, and goes on. Back in time it reads the same tiles from the last to the first, with the a of the step
+behind. An a that is the same at all steps is read once, and its gradient added up in registers.
 
 Shapes     a (B, T, D), (1, T, D), (B, 1, D) or (1, 1, D), of any strides;  b, h, g (B, T, D);  first (B, D);  a last
            axis of 2 besides for pairs;  C chunks
@@ -25,9 +25,9 @@ _LANES = 32  # channels of a program
 _REAL, _PAIR = 32, 16  # steps of a tile, as many as fit into registers
 _PROGRAMS, _LEAST = 1024, 64  # what keeps a device busy; steps of a chunk, below which carrying states costs more
 
-# T, D and the strides of a are not looked at when a kernel is compiled: were they known to be round, four channels would
-# be read at once, and the steps of a channel would lie in several lanes. Strides of pairs are in pairs, so that the two
-# parts of a number are read at once.
+# T, D and the strides of a are not looked at when a kernel is compiled: were they known to be round, four channels
+# would be read at once, and the steps of a channel would lie in several lanes. Strides of pairs are in pairs, so that
+# the two parts of a number are read at once.
 _KERNEL = """
 import triton
 import triton.language as tl
