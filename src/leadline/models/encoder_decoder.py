@@ -233,10 +233,10 @@ class EncoderDecoder(nn.Module, Configured):
     ) -> tuple[Tensor, State, Tensor]:
         """Eq. 6, step by step."""
         ys, weights = [], []
-        for t, x_t in enumerate(layer.norm(h).split(1, 1)):
+        for t, h_t in enumerate(h.split(1, 1)):
             a_t = self._weights(state[0][:, None].to(h.dtype), seen)
-            x_t = torch.cat([x_t, a_t.to(h.dtype) @ seen.m], -1)
-            y, state = layer.branch(x_t, state, None if there is None else there[:, t : t + 1])
+            c_t = a_t.to(h.dtype) @ seen.m
+            y, state = layer(h_t, state, None if there is None else there[:, t : t + 1], c_t)
             ys.append(y)
             weights.append(a_t)
         return torch.cat(ys, 1), state, torch.cat(weights, 1)
@@ -294,8 +294,14 @@ class _Layer(nn.Module):
         super().__init__()
         self.branch, self.norm = branch, nn.LayerNorm(dim)
 
-    def forward(self, h: Tensor, state: State | None, there: Tensor | None) -> tuple[Tensor, State]:
-        return self.branch(self.norm(h), state, there)
+    def forward(
+        self, h: Tensor, state: State | None, there: Tensor | None, c: Tensor | None = None
+    ) -> tuple[Tensor, State]:
+        x = self.norm(h)
+        x = x if c is None else torch.cat([x, c.to(x.dtype)], -1)
+        if state is not None:  # which a kernel may have handed back in fewer bits
+            state = tuple(part.to(h.dtype) for part in state)
+        return self.branch(x, state, there)
 
 
 def _score(kind: str, dim: int) -> nn.Module | None:
