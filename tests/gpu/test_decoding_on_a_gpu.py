@@ -49,6 +49,43 @@ def test_greedy_words_in_single_precision_are_those_of_a_cpu():
     assert words(Cached(model.cuda(), dtype=torch.float32)) == expected
 
 
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"norm": "rms", "activation": "gelu"},
+        {"positions": "none", "activation": "relu"},
+        {"dim": 100, "num_heads": 5, "activation": "silu"},
+        {"positions": "rotary"},
+        {"dim": 768, "num_heads": 12, "dim_hidden": 3000},
+    ],
+)
+@pytest.mark.parametrize("choice", [GREEDY, Choice(0, allowed=torch.arange(50) % 3 > 0), Choice(0.8)])
+def test_kernels_of_a_step_score_as_the_model_does(options, choice):
+    torch.manual_seed(0)
+    model = GPT(50, 96, **{"dim": 64, "num_layers": 3, "num_heads": 4, "tied": False, **options}).eval()
+    with torch.no_grad():
+        for p in model.parameters():
+            p.mul_(3 if p.dim() > 1 else 1).add_(0.05 * torch.randn_like(p))
+    model = model.cuda()
+    for prompts in ([PROMPTS[0]], PROMPTS):
+        plain, own = Cached(model, dtype=torch.float32), Cached(model, dtype=torch.float32)
+        plain._chain = None
+        wanted = generate(plain, prompts, 60, choice)
+        found = generate(own, prompts, 60, choice)
+        one = len(prompts) == 1 and options.get("positions") != "rotary"
+        assert type(own.own).__name__ == ("OneRow" if one else "ManyRows")
+        assert own.record and plain.own is None
+        assert [row.tokens for row in found] == [row.tokens for row in wanted]
+        assert [row.score for row in found] == pytest.approx([row.score for row in wanted], rel=1e-4)
+
+
+def test_a_text_comes_out_the_same_each_time():
+    model = GPT(500, 200, dim=256, num_layers=4, num_heads=4).cuda().eval()
+    once, again = ([row.score for row in generate(Cached(model), [[3, 4, 5]], 150)] for _ in range(2))
+    assert once == again
+
+
 def test_beams_and_sliding_are_those_of_a_cpu():
     model = made().double()
     expected = [[text.tokens for text in texts] for texts in beam_search(Cached(model), PROMPTS, 20, 4, count=4)]

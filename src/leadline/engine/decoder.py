@@ -5,8 +5,8 @@
     Recomputing   any function (B, T) -> (B, T, V), the whole row each time: the plain twin of the first
 
 On a GPU one step of `Cached`, the choice of the word included, is recorded as a CUDA graph and replayed: words, places
-and scores stay in buffers of the device, and the host reads words when a handful have come. Of a few rows and a plain
-chain of layers a step is a few kernels of its own (`leadline.layers.few_rows`). Deleting either loses speed only.
+and scores stay in buffers of the device, and the host reads words when a handful have come. Of a plain chain of layers
+a step has kernels of its own (`leadline.layers.one_row`, `many_rows`). Deleting any of these loses speed only.
 
 Shapes     prompts (B, T);  lengths (B,);  scores (B, V)
 """
@@ -28,7 +28,9 @@ from leadline.engine.step import recording
 from leadline.engine.untouched import untouched
 from leadline.errors import UserError
 from leadline.layers.cache import Cache
-from leadline.layers.few_rows import MOST_ROWS, FewRows, Parts
+from leadline.layers.many_rows import ManyRows, fits
+from leadline.layers.next_word import Parts, Places
+from leadline.layers.one_row import OneRow, fits_one
 from leadline.layers.unembedding import Deferred, deferred, rounded
 from leadline.settings import whole
 from leadline.text.choosing import Choice
@@ -173,13 +175,15 @@ class Cached:
         tuned: Any = {"coordinate_descent_tuning": True} if self.device.type == "cuda" else None
         self.step = torch.compile(step, dynamic=False, options=tuned) if compile else step
         self._unembedding: tuple[Tensor, Tensor] | None = None
-        self.few: FewRows | None = None
+        self.own: OneRow | ManyRows | None = None  # a step of its own
         chain = self.model.parts() if isinstance(self.model, Chained) and not compile else None
         known = self.device.type == "cuda" and find_spec("triton") is not None
-        self._chain = chain if chain is not None and known and chain.fits() else None
+        self._chain = chain if chain is not None and known and fits(chain) else None
         self.source = None if source is None else source.to(self.device)
         self.cache: Cache | None = None
         self._graphs: dict[Choice | None, _Replayed] = {}
+        self._likeliest: Choice | None = None  # by which the largest of the scores were found
+        self._seeds = torch.zeros(0, dtype=torch.long)  # those that the device has
 
     @torch.no_grad()
     def start(self, prompts: Tensor, lengths: Tensor) -> Tensor:
@@ -232,8 +236,8 @@ class Cached:
                 self._seeds = seeds.clone()
             self.number.fill_(first)
             self.slot.zero_()
-            if self.few is not None and choice.takes_likeliest and self._likeliest is not choice:
-                self.few.given(self.scores, cast(Tensor | None, choice.allowed))
+            if self.own is not None and choice.takes_likeliest and self._likeliest is not choice:
+                self.own.next.given(self.scores, cast(Tensor | None, choice.allowed))
                 self._likeliest = choice
             for _ in range(num):
                 self._replay(choice)
@@ -271,13 +275,13 @@ class Cached:
         self.at, self.tokens, self.seeds = whole_numbers(num, 1), whole_numbers(num, 1), whole_numbers(num)
         self.number, self.slot, self.words = whole_numbers(1)[0], whole_numbers(1), whole_numbers(num, AT_A_TIME)
         self.log_p = torch.zeros(num, AT_A_TIME, device=self.device)
-        self.scores, self._graphs, self._seeds = None, {}, torch.zeros(0, dtype=torch.long)
-        self._likeliest: Choice | None = None  # by which the largest of the scores were found
-        self.few = None
-        if self._chain is not None and num <= MOST_ROWS:
-            places = (self.tokens, self.at, self.words, self.log_p, self.slot, self.number)
-            self.few = FewRows(self._chain, self.cache, self.length, *places)
-            self.scores = self.few.scores
+        self.scores, self._graphs, self._likeliest, self.own = None, {}, None, None
+        self._seeds = torch.zeros(0, dtype=torch.long)
+        if self._chain is not None:
+            at = Places(self.tokens, self.at, self.words, self.log_p, self.slot, self.number, self.length)
+            one = num == 1 and fits_one(self._chain)
+            self.own = (OneRow if one else ManyRows)(self._chain, self.cache, at)
+            self.scores = self.own.next.scores
 
     @torch.no_grad()
     def _replay(self, choice: Choice | None) -> None:
@@ -285,7 +289,7 @@ class Cached:
             near = choice if choice is None else choice.on(self.device)
             state = [self.at, self.tokens, self.number, self.slot, self.words, self.log_p, self.scores]
             state += [part for kept in cast(Cache, self.cache).states for part in kept]
-            state += [] if self.few is None else self.few.largest
+            state += [] if self.own is None else self.own.next.state
             try:
                 self._graphs[choice] = _Replayed(lambda: self._one(near), state)
             except RuntimeError:  # a model that asks the host something on its way
@@ -297,18 +301,18 @@ class Cached:
 
     def _one(self, choice: Choice | None) -> None:
         """One word of each row: chosen, unless it was given, put at its place, and the scores behind it."""
-        likeliest = self.few is not None and choice is not None and choice.takes_likeliest
+        likeliest = self.own is not None and choice is not None and choice.takes_likeliest
         if choice is not None and not likeliest:
             chosen = choice(self.scores, self.seeds, self.number)[:, None]
             self.tokens.copy_(chosen)
             slot = self.slot.expand(len(chosen), 1)
             self.words.scatter_(1, slot, chosen)
             self.log_p.scatter_(1, slot, self.scores.log_softmax(-1).gather(1, chosen).float())
-            if self.few is None:
+            if self.own is None:
                 self.number.add_(1)
                 self.slot.add_(1)
-        if self.few is not None:
-            self.few.step(likeliest)
+        if self.own is not None:
+            self.own.step(likeliest)
             return
         with deferred():
             found: Any = self.step(self.tokens, self.cache)

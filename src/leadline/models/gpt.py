@@ -32,8 +32,8 @@ from leadline.layers.attention import SelfAttention
 from leadline.layers.cache import Cache, Room
 from leadline.layers.dropout import Dropout
 from leadline.layers.feed_forward import FeedForward
-from leadline.layers.few_rows import Parts
 from leadline.layers.masks import Causal, Documents, Graph, Mask, UpTo, Window
+from leadline.layers.next_word import Parts
 from leadline.layers.positions import LearnedPositions, SinusoidalPositions
 from leadline.layers.rotary import Rotary
 from leadline.layers.sublayer import Sublayer
