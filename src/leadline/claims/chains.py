@@ -35,8 +35,8 @@ def counts_are_likeliest(full: bool) -> Evidence:
     passed = []
     for _ in range(others):  # chains near and far from the counts
         mixed = counted.double() * torch.exp(0.3 * torch.randn(_STATES, _STATES, generator=generator)).double()
-        mixed = (mixed / mixed.sum(1, keepdim=True)).tolist()
-        other = {(a,): dict(enumerate(mixed[a])) for a in range(_STATES)}
+        rows = (mixed / mixed.sum(1, keepdim=True)).tolist()
+        other: markov.Chain = {(a,): dict(enumerate(rows[a])) for a in range(_STATES)}
         passed.append(markov.log_likelihood([row], other) / (length - 1))
     orders = (0, 1, 2, 3)
     scored = [markov.log_likelihood([row], markov.likeliest([row], k)) / (length - k) for k in orders]
@@ -126,7 +126,7 @@ def _trained(row: list[int], updates: int) -> tuple[float, Tensor]:
         value.backward()
         return value
 
-    rule.step(loss)  # type: ignore[arg-type]
+    rule.step(loss)
     with torch.no_grad():
         return float(nn.functional.cross_entropy(table[before], after)), table.detach().float()
 

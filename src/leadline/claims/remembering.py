@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from statistics import mean
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -62,8 +63,9 @@ def recall_over_lags(full: bool) -> Evidence:
 )
 def mnist1d_gru(full: bool) -> Evidence:
     data = mnist1d() if full else mnist1d(num=2000)
-    seeds, epochs, sizes = (3, 20, {}) if full else (1, 8, {"dim": 32, "num_layers": 1, "p_drop": 0.0})
-    options = {} if full else {"lr": 0.02, "batch": 32}
+    seeds, epochs = (3, 20) if full else (1, 8)
+    sizes: dict[str, Any] = {} if full else {"dim": 32, "num_layers": 1, "p_drop": 0.0}
+    options: dict[str, Any] = {} if full else {"lr": 0.02, "batch": 32}
     shares, losses = [], []
     for seed in range(seeds):
         with torch.random.fork_rng(devices=[]):

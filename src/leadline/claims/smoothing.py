@@ -33,7 +33,8 @@ def smoother_is_attention(full: bool) -> Evidence:
     by_sums = torch.stack([_by_sums(one, k, v, width) for one in q])
     scores = (q @ k.T - k.square().sum(1) / 2) / width**2
     level = k / k.norm(dim=1, keepdim=True)
-    dots = attend(*(part[None, None] for part in (q / width, level / width, v)), scale=1.0)[0, 0]
+    heads = [part[None, None] for part in (q / width, level / width, v)]
+    dots = attend(heads[0], heads[1], heads[2], scale=1.0)[0, 0]
     widths = (1e-4, 1e-3, 1e-2, 0.1, 0.3, 1.0, 3.0, 10.0, 100.0)
     found = [KernelSmoother("gaussian", one).double()(q, k, v) for one in widths]
     nearest, middle = v[torch.cdist(q, k).argmin(1)], v.mean(0)

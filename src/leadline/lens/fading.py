@@ -177,7 +177,8 @@ def _bound(layer: nn.Module) -> float:
         return float(layer.eigenvalues.abs().max())
     if isinstance(layer, DeepTransition):
         alpha = _STEEPEST.get(type(layer.activation), math.nan)
-        step = math.prod(alpha * _sigma(map_.weight) for map_ in layer.deeper)  # type: ignore[arg-type]
+        maps: list[Any] = list(layer.deeper)
+        step = float(np.prod([alpha * _sigma(map_.weight) for map_ in maps]))
         return step + (0.0 if layer.shortcut is None else _sigma(layer.shortcut.weight))
     return math.nan
 

@@ -133,12 +133,13 @@ def _of(reading: Reading) -> list[Gate]:
 def _numbers(layer: str, name: str, values: Tensor, has: Tensor) -> Gate:
     gate, at = values.numpy(), has.numpy()[..., None]
     gone = np.where(at, gate, np.nan)
-    some = at.any(0)[:, 0]
+    some = np.asarray(at.any(0))[:, 0]
     through = np.full((4, gate.shape[1]), np.nan)
     for k, part in enumerate((gone, gone, np.where(at, gate < SHUT, np.nan), np.where(at, gate > OPEN, np.nan))):
         through[k, some] = (np.nanstd if k == 1 else np.nanmean)(part[:, some], axis=(0, 2))
+    mean, spread, shut, wide = through
     kept = gate[at[..., 0]]  # (steps that are there, units)
-    return Gate(layer, name, *through, (kept < SHUT).mean(0), (kept > OPEN).mean(0))
+    return Gate(layer, name, mean, spread, shut, wide, (kept < SHUT).mean(0), (kept > OPEN).mean(0))
 
 
 # ── the gates of each layer, from what it reads and the state before ──

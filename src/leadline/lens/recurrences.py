@@ -106,7 +106,7 @@ def readings(seen: Read) -> list[Reading]:
     model, x = seen.model, seen.x
     parts = dict(model.named_modules())
     heard: dict[str, list[tuple[Any, ...]]] = {}
-    ways: dict[str, tuple[Any, ...]] = {}
+    ways: dict[str, list[tuple[Any, ...]]] = {}
     handles = []
     for path, part in parts.items():
         owner = parts.get(path.rpartition(".")[0]) if path else None
@@ -121,14 +121,14 @@ def readings(seen: Read) -> list[Reading]:
             handle.remove()
     found: list[Reading] = []
     for path, calls in heard.items():
-        part: Any = parts[path]
-        if isinstance(part, nn.RNNBase):
-            found += [one for call in calls for one in _taken_apart(path, part, *call)]
+        layer = parts[path]
+        if isinstance(layer, nn.RNNBase):
+            found += [one for call in calls for one in _taken_apart(path, layer, *call)]
         else:
             owner = path.rpartition(".")[0]
             both: Any = parts.get(owner)
-            back = isinstance(both, Bidirectional) and both.back is part
-            found += _joined(path, part, calls, [call[2] for call in ways[owner]] if back else None)
+            back = isinstance(both, Bidirectional) and both.back is layer
+            found += _joined(path, layer, calls, [call[2] for call in ways[owner]] if back else None)
     if not found:
         names = ", ".join(RECURRENT)
         raise UserError(

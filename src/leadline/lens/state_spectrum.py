@@ -85,7 +85,8 @@ class StateSpectrum(View):
                 left.plot(pairs[:, 0], pairs[:, 1], "o", ms=4, mew=0, alpha=0.7, color=hue, label=name)
             steps = layer.step.reshape(-1, 2)
             middle.plot(steps[:, 0], steps[:, 1], "o", ms=3, mew=0, alpha=0.4, color=HUES[0])
-            _circle(left), _circle(middle)
+            _circle(left)
+            _circle(middle)
             share = layer.variance / max(float(layer.variance.sum()), 1e-300)
             right.plot(
                 np.arange(1, len(share) + 1), np.where(share > 1e-12, share, np.nan), "o-", ms=3, lw=1, color=HUES[0]
