@@ -5,9 +5,9 @@ import hashlib
 import json
 import os
 import random
+import resource
 import shutil
-import subprocess
-import sys
+import signal
 from pathlib import Path
 
 import pytest
@@ -190,25 +190,23 @@ def test_full_disk_stops_the_run_with_a_remedy_and_it_goes_on(often, monkeypatch
         assert hashes(folder) == hashes(tmp_path / "whole")
 
 
-def test_disk_full_for_real(tmp_path):
+def fit_in_little_room(folder, told):
+    model, data = ll.models.MLP(2, (40, 40), 1), ll.data.moons(num=60)
+    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (4000, resource.RLIM_INFINITY))
+    try:
+        ll.fit(model, data, folder=folder, epochs=2, progress=False)
+    except RunError as error:
+        told.write_text(str(error))
+
+
+def test_disk_full_for_real(tmp_path, forked):
     """The kernel itself refuses: a limit on the size of a file."""
-    script = (
-        "import resource, signal, sys, torch\n"
-        "import leadline as ll\n"
-        "torch.manual_seed(0)\n"
-        "model, data = ll.models.MLP(2, (40, 40), 1), ll.data.moons(num=60)\n"
-        "signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
-        "resource.setrlimit(resource.RLIMIT_FSIZE, (4000, resource.RLIM_INFINITY))\n"
-        "try:\n"
-        "    ll.fit(model, data, folder=sys.argv[1], epochs=2, progress=False)\n"
-        "except ll.fit.__globals__['RunError'] as error:\n"
-        "    print(error)\n"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", script, str(tmp_path / "run")], capture_output=True, text=True, timeout=60
-    )
-    assert done.returncode == 0, done.stderr
-    assert "the disk must have room for the run" in done.stdout and "Free some space" in done.stdout
+    process = forked(fit_in_little_room, tmp_path / "run", tmp_path / "told.txt")
+    process.join(60)
+    assert process.exitcode == 0
+    told = (tmp_path / "told.txt").read_text()
+    assert "the disk must have room for the run" in told and "Free some space" in told
 
 
 def damage(path: Path, rng: random.Random) -> str:

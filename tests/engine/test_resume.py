@@ -3,9 +3,6 @@
 import json
 import os
 import random
-import signal
-import subprocess
-import sys
 import time
 
 import pytest
@@ -223,50 +220,43 @@ def test_other_data_are_refused(tmp_path):
         ll.resume(tmp_path / "run", data=weighted(num=66))
 
 
-SCRIPT = """
-import sys, torch
-torch.set_num_threads(1)
-import leadline as ll
-from leadline.engine import keeper
-keeper._LEAST_SECONDS, keeper._SHARE = -1.0, 0.0
-folder, action = sys.argv[1:]
-if action == "fit":
-    torch.manual_seed(0)
-    model = ll.models.MLP(2, (6, 5), 1, p_drop=0.3)
-    ll.fit(model, ll.data.moons(num=60), folder=folder, epochs=60, batch=16, progress=False, with_report=False)
-else:
-    ll.resume(folder, progress=False, with_report=False)
-"""
+def begin_or_go_on(folder, action):
+    keeper._LEAST_SECONDS, keeper._SHARE = -1.0, 0.0
+    if action == "fit":
+        torch.manual_seed(0)
+        model = ll.models.MLP(2, (6, 5), 1, p_drop=0.3)
+        ll.fit(model, ll.data.moons(num=60), folder=folder, epochs=60, batch=16, progress=False, with_report=False)
+    else:
+        ll.resume(folder, progress=False, with_report=False)
 
 
-def killed_until_it_ends(folder, kills, rng):
+def killed_until_it_ends(folder, kills, rng, forked):
     """Start the run and kill -9 it at random moments of its work, each time a new process; then let it end."""
-    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
     action, count = "fit", 0
     while True:
-        process = subprocess.Popen([sys.executable, "-c", SCRIPT, str(folder), action], env=environment)
+        process = forked(begin_or_go_on, folder, action)
         if count < kills:
             deadline = time.monotonic() + 60
             known = set(os.listdir(folder / "checkpoints")) if (folder / "checkpoints").exists() else set()
-            while process.poll() is None and time.monotonic() < deadline:
+            while process.is_alive() and time.monotonic() < deadline:
                 if (folder / "checkpoints").exists() and set(os.listdir(folder / "checkpoints")) - known:
                     break  # it works: now at any moment
                 time.sleep(0.005)
             time.sleep(rng.random() * 0.4)
-            process.send_signal(signal.SIGKILL)
-        code = process.wait(60)
+            process.kill()
+        process.join(60)
         count += 1
         if (folder / "checkpoints").exists() and checkpoint.steps(folder / "checkpoints"):
             checkpoint.load(checkpoint.steps(folder / "checkpoints")[-1])  # whole, whatever happened
             action = "resume"
-        if code == 0 and count > kills:
+        if process.exitcode == 0 and count > kills:
             return
 
 
 @pytest.mark.parametrize("kills", [3, pytest.param(30, marks=pytest.mark.slow)])
-def test_killed_at_random_moments(kills, tmp_path):
+def test_killed_at_random_moments(kills, tmp_path, forked):
     ll.fit(mlp(), moons(), folder=tmp_path / "whole", epochs=60, batch=16, progress=False, with_report=False)
-    killed_until_it_ends(tmp_path / "killed", kills, random.Random(kills))
+    killed_until_it_ends(tmp_path / "killed", kills, random.Random(kills), forked)
     assert hashes(tmp_path / "killed") == hashes(tmp_path / "whole")
     assert len((tmp_path / "killed" / "metrics.jsonl").read_text().splitlines()) == 60
     assert json.loads((tmp_path / "killed" / "run.json").read_text())["ended"] == "finished"

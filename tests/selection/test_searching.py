@@ -2,8 +2,6 @@
 
 import json
 import os
-import signal
-import subprocess
 import sys
 import time
 
@@ -138,19 +136,13 @@ def test_without_optuna_it_says_what_to_install(monkeypatch):
         search()
 
 
-PROCESS = """
-import os, pathlib, sys, time, leadline as ll
-folder = pathlib.Path(sys.argv[1]).parent
-(folder / f"ready-{os.getpid()}").touch()
-while not (folder / "go").exists():
-    time.sleep(0.01)
-ll.search(ll.models.MLP(2, (8,), 1), ll.data.moons(num=120), {"lr": "log:1e-3:1e-1"}, trials=int(sys.argv[2]),
-          together=2, method="random", storage=sys.argv[1], epochs=int(sys.argv[3]), threads=1, progress=False)
-"""
-
-
-def started(storage, trials, epochs):
-    return subprocess.Popen([sys.executable, "-c", PROCESS, str(storage), str(trials), str(epochs)])
+def take_part(storage, trials):
+    (storage.parent / f"ready-{os.getpid()}").touch()
+    while not (storage.parent / "go").exists():
+        time.sleep(0.01)
+    options = {"method": "random", "storage": storage, "epochs": 30, "threads": 1, "progress": False}
+    space = {"lr": "log:1e-3:1e-1"}
+    ll.search(ll.models.MLP(2, (8,), 1), ll.data.moons(num=120), space, trials=trials, together=2, **options)
 
 
 def states(storage):
@@ -173,26 +165,24 @@ def wait_for(check, seconds=60):
         time.sleep(0.05)
 
 
-def test_killed_and_resumed_no_finished_trial_is_lost_and_two_processes_share(tmp_path):
+def test_killed_and_resumed_no_finished_trial_is_lost_and_two_processes_share(tmp_path, forked):
     storage, go = tmp_path / "trials.jsonl", tmp_path / "go"
     go.touch()
-    process = started(storage, 40, 30)
+    process = forked(take_part, storage, 40)
     wait_for(lambda: sum(state == "COMPLETE" for _, state, *_ in states(storage)) >= 2)
-    os.kill(process.pid, signal.SIGKILL)
-    process.wait()
+    process.kill()
+    process.join()
     go.unlink()
     before = states(storage)
     finished = {number: value for number, state, value, _ in before if state == "COMPLETE"}
     left = [number for number, state, *_ in before if state == "RUNNING"]
     total = len(finished) + 8
-    both = [started(storage, total, 30) for _ in range(2)]
-    try:
-        wait_for(lambda: len(list(tmp_path.glob("ready-*"))) == 3)
-        go.touch()
-        assert [process.wait(120) for process in both] == [0, 0]
-    finally:
-        for process in both:
-            process.kill()
+    both = [forked(take_part, storage, total) for _ in range(2)]
+    wait_for(lambda: len(list(tmp_path.glob("ready-*"))) == 3)
+    go.touch()
+    for process in both:
+        process.join(120)
+    assert [process.exitcode for process in both] == [0, 0]
     after = states(storage)
     assert {number: value for number, state, value, _ in after if number in finished} == finished
     assert sum(state == "COMPLETE" for _, state, *_ in after) == total
