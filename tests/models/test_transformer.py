@@ -33,6 +33,7 @@ def rows(num=3, words=S, seed=0):
         {"order": "post", "p_drop": 0.2},
         {"positions": "learned", "tied": False, "p_drop": 0.2},
         {"positions": "none"},
+        {"num_source_tokens": V + 4, "p_drop": 0.2},
     ],
 )
 def test_it_keeps_the_contract(options):
@@ -114,6 +115,19 @@ def test_the_future_is_not_seen(order):
         later[:, S + t :] = 1 + later[:, S + t :] % (V - 1)
         assert torch.equal(model(later)[:, :t], model(x)[:, :t])
         assert not torch.equal(model(later)[:, t], model(x)[:, t])
+
+
+def test_a_source_may_have_words_of_its_own():
+    model, x = small(num_source_tokens=V + 4).eval(), rows()
+    x[:, 0] = V + 3  # which no target has
+    before = model(x)
+    with torch.no_grad():
+        model.source_embed.weight[V + 3] += 1.0
+    assert not torch.equal(model(x), before) and before.shape[-1] == V
+    cache = model.cache(3, T)
+    with torch.no_grad():
+        model.read(x[:, :S], cache)
+        assert torch.allclose(model.step(x[:, S : S + 1], cache)[:, 0], model(x)[:, 0], atol=1e-5)
 
 
 def test_the_padding_of_a_source_changes_nothing():

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from leadline.errors import UserError
 from leadline.reference import edit_distance as table
 from leadline.text.edit_distance import Memory, edit_distance
-from leadline.text.translation import TranslationMemory, quality
+from leadline.text.translation import TranslationMemory, errors, quality
 
 SHORT = st.text("abcé 😀", max_size=12)
 LONG = st.text("ab", min_size=50, max_size=150)  # more than one word of bits, or just one
@@ -17,6 +17,12 @@ LONG = st.text("ab", min_size=50, max_size=150)  # more than one word of bits, o
 @given(SHORT | LONG, SHORT | LONG)
 def test_bits_give_what_the_table_gives(a, b):
     assert edit_distance(a, b) == table.edit_distance(a, b) == edit_distance(b, a)
+
+
+@settings(max_examples=20, deadline=None)
+@given(*[st.lists(st.sampled_from(["AE", "A", "E", "T"]), max_size=9)] * 2)
+def test_words_are_told_apart_as_letters_are(a, b):
+    assert edit_distance(a, b) == table.edit_distance(a, b)
 
 
 @settings(max_examples=30, deadline=None)
@@ -72,6 +78,12 @@ def test_an_empty_memory_is_refused():
 
 
 # ── quality ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_errors_are_of_all_sentences_together():
+    made, right = ["K AE T", "D AA", ""], [["K AE T"], ["D AO G Z", "D AO G"], ["EH", "EH S"]]
+    found = errors(made, right)
+    assert found.inexact == 2 / 3 and found.symbols == (0 + 2 + 1) / (3 + 3 + 1)
 
 
 def test_quality_is_that_of_sacrebleu():

@@ -213,7 +213,8 @@ class EncoderDecoder(nn.Module, Configured):
         drops: Sequence[_Drop] | None = None,
     ) -> tuple[Tensor, list[State], Tensor | None]:
         """Eqs. 3 to 6 of the next words (B, T'): features (B, T', D), states behind them, and weights (B, T', S)."""
-        enter, *each, end = list(self.drops) if drops is None else drops
+        every: Sequence[Any] = list(self.drops) if drops is None else drops
+        enter, *each, end = every
         h, after, weights = enter(self.embed(words)), [], None
         for number, (layer, drop, state) in enumerate(zip(self.decoder, each, states, strict=True)):
             if number == 0 and self.inside and self.score is not None:
