@@ -12,7 +12,9 @@ from torch import nn
 import leadline as ll
 from leadline.errors import DataError, UserError
 from leadline.forecast import forecast, forecasts, scores
+from leadline.likelihoods.crps import crps
 from leadline.likelihoods.season_ago import seasonal
+from leadline.likelihoods.widening import row_factors, widened, widened_crps
 
 H, M = 4, 4
 
@@ -62,6 +64,43 @@ def test_the_value_of_a_season_ago_by_hand():
     origins = data.train.time.long().numpy()
     errors = np.stack([[values[k + h] - values[k + h - 4] for h in range(1, 5)] for k in origins])
     np.testing.assert_allclose(spread[0], np.sqrt(np.square(errors).mean(0)), rtol=1e-4)
+
+
+def test_a_moving_unit_is_forecast_in_the_unit_of_the_table():
+    values = _values() * np.linspace(1, 8, 140)
+    table, data = _data(values, unit="moving")
+    run = _run(data, epochs=30)
+    found, score = forecast(run, table), scores(run)
+    np.testing.assert_allclose(found.predicted, 8 * np.array([0, 5, 1, -6]), atol=12)
+    plain = scores(_run(_data(values, unit="fixed")[1], epochs=1))
+    assert score.naive.mae == pytest.approx(plain.naive.mae, rel=1e-3)
+    assert score.naive.crps == pytest.approx(plain.naive.crps, rel=0.02)
+
+
+def test_forecasts_that_missed_are_widened_and_nothing_of_the_future_counts():
+    values = _values()
+    late = values.copy()
+    late[100:] *= 6  # behind the training part of 91 steps
+    table, data = _data(late, level="fixed", unit="fixed")
+    run = _run(data)
+    plain = run.predict(data.inputs.last(ll.data.cells.table_of(table))[0]).interval(0.9)
+    found = forecast(run, table)
+    wide = (np.array(found.high) - found.low) / (plain[1] - plain[0]).numpy().ravel()
+    assert wide.min() > 1.2 and wide.max() == pytest.approx(wide.min(), rel=1e-4)
+    changed = late.copy()
+    changed[136:] = 1e3  # asked by the last window alone
+    _, other = _data(changed, level="fixed", unit="fixed")
+    law = lambda own: [run.predict(part.x) for part in (own.val, own.test)]  # noqa: E731
+    before, after = (row_factors(own.inputs, law(own), [own.val, own.test]) for own in (data, other))
+    torch.testing.assert_close(before[:-1], after[:-1])
+
+
+def test_a_widened_law_is_scored_as_one():
+    law, y = ll.likelihoods.Normal("fixed", dim=2).prediction(torch.zeros(1, 2)), torch.tensor([[0.7, -2.0]])
+    three = ll.likelihoods.Normal("fixed", sigma=3.0, dim=2).prediction(torch.zeros(1, 2))
+    f = torch.full((1, 1), 3.0).double()
+    torch.testing.assert_close(widened_crps(law, y, f), crps(three, y).double())
+    torch.testing.assert_close(widened(law, law.interval(0.9)[1], f), three.interval(0.9)[1].double())
 
 
 class _Still(nn.Module):

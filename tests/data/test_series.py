@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import leadline as ll
-from leadline.data.series_season import drifts, season_of
+from leadline.data.series_season import drifts, season_of, swings
 from leadline.errors import DataError, UserError
 
 H, W = 3, 6
@@ -171,6 +171,34 @@ def test_the_level_moves_with_a_trend():
     np.testing.assert_allclose(measured[0], v[o + 1 : o + 5], rtol=1e-5)
     assert level.shape == (len(data.test), 1)
     assert not drifts([_noise(200)], 4, 4)
+
+
+@pytest.mark.parametrize("level", ["fixed", "moving"])
+def test_a_moving_unit_makes_swings_of_any_size_look_alike(level):
+    v = _noise(120)
+    data = ll.data.series({"v": v.tolist()}, "v", horizon=3, window=8, season=2, level=level, unit="moving")
+    shift, scale = data.inputs.figures[0].shift, data.inputs.figures[0].scale
+    z, o = (v - shift) / scale, int(data.test.time[5])
+    past = z[o - 7 : o + 1]
+    unit = np.sqrt((np.square(past - past.mean()).sum() + 4) / 12)
+    centre = past[-2:].mean() if level == "moving" else 0.0
+    read = data.inputs.encode(data.test.x)[5]
+    np.testing.assert_allclose(read[:, 0], (past - centre) / unit, rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(read[:, data.inputs.channels.index("unit")], np.log(unit), rtol=1e-4)
+    np.testing.assert_allclose(data.test.y[5], scale * (z[o + 1 : o + 4] - centre) / unit, rtol=1e-4, atol=1e-4)
+    shifts, scales, _ = data.inputs.units(None, len(data.test))
+    measured = data.inputs.as_measured(data.test.y.double(), data.test.x, shifts, scales)
+    np.testing.assert_allclose(measured[5], v[o + 1 : o + 4], rtol=1e-4)
+    again = data.inputs.as_asked((measured - shift) / scale, data.test.x, None)
+    torch.testing.assert_close(again, data.test.y.double(), rtol=1e-4, atol=1e-4)
+
+
+def test_a_unit_moves_where_swings_grow():
+    v, grown = _noise(200), _noise(200) * np.linspace(1, 9, 200)
+    assert not swings([v], 1, 3, 20, False) and swings([grown], 1, 3, 20, False)
+    assert ll.data.series({"v": grown.tolist()}, "v", horizon=3, window=20).inputs.own_unit
+    with pytest.raises(UserError, match="a moving unit is of a real target"):
+        ll.data.series({"v": [*range(90)]}, "v", horizon=3, kind="count", unit="moving")
 
 
 def test_a_season_is_found_in_the_calendar_or_in_the_series():

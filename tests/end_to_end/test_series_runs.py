@@ -50,8 +50,19 @@ def test_the_default_model_reads_the_series(sales, capsys):
     assert main([*line, "--dim", "8", "--folder", "run", "--no-report", "--json"]) == 0
     model = json.loads(Path("run/run.json").read_text())["model"]
     assert model["name"] == "Recurrent" and model["config"]["pool"] == "last"
+    assert main(["train", "sales.csv", "--horizon", "0", "--time", "date", "--target", "sales"]) == 2
+    assert "horizon must be a whole number of at least 1" in capsys.readouterr().err
     assert main(["train", "sales.csv", "--horizon", "3", "--time", "day", "--target", "sales"]) == 2
     assert "time must name a column of sales.csv. Got time 'day'. Known: date, sales." in capsys.readouterr().err
+
+
+def test_the_report_draws_forecasts_beside_what_came(sales, capsys):
+    line = ["train", "sales.csv", "--horizon", "6", "--time", "date", "--target", "sales", "--epochs", "2"]
+    assert main([*line, "--model", "Linear", "--folder", "run"]) == 0
+    assert Path("run/figures/forecasts.png").stat().st_size > 5000
+    page = Path("run/report.html").read_text()
+    assert "value 12 steps before" in page and "what came" in page
+    assert "which do not overlap" in capsys.readouterr().out
 
 
 def test_sequences_are_trained_and_predicted(tmp_path, monkeypatch, capsys):

@@ -106,7 +106,8 @@ def usual_settings(data: Data) -> dict[str, Any]:
     matter also mirrored and changed in colour; classes may be letters, which a mirror makes into others.
 
     Of text about six million tokens are seen, in 1 to 30 epochs, with gradients clipped and the decay on matrices
-    alone, as language models are trained. Of series and sequences about 300,000 rows are seen, in 10 to 60 epochs.
+    alone, as language models are trained. Of series and sequences about 300,000 rows are seen, in 10 to 60 epochs; a
+    series has few windows, so that the rate is high.
     """
     if isinstance(data.inputs, Tokens):
         count, length = data.train.x.shape
@@ -114,7 +115,8 @@ def usual_settings(data: Data) -> dict[str, Any]:
         batch = max(8, min(64, 16_384 // length, count // 20))
         return {"epochs": epochs, "batch": batch, "lr": 1e-3, "clip": 1.0, "decay_on": "matrices"}
     if isinstance(data.inputs, (Windows, Sequences)):
-        return {"epochs": max(10, min(60, round(3e5 / len(data.train)))), "clip": 1.0}
+        epochs = max(10, min(60, round(3e5 / len(data.train))))
+        return {"epochs": epochs, "clip": 1.0, **({"lr": 1e-2} if isinstance(data.inputs, Windows) else {})}
     if not isinstance(data.inputs, Pictures):
         return {}
     count, side = len(data.train), min(data.inputs.size)
@@ -146,7 +148,7 @@ def reader(what: str, argv: Sequence[str] = ()) -> str:
 def read_by(what: str, options: Mapping[str, Any]) -> str:
     """The same, by the options that are given to the data."""
     name = what if what in SOURCES else reader_of(what) if is_path(what) or Path(what).is_dir() else what
-    stepped = [source for word, source in STEPPED.items() if options.get(word)]
+    stepped = [source for word, source in STEPPED.items() if options.get(word) is not None]
     if stepped and name != what:
         return stepped[0]
     if name == "images" and options.get("task") in ("next", "masked"):

@@ -215,7 +215,7 @@ def _check_twice(table: Table, roles: Roles, rows: np.ndarray, moments: np.ndarr
         raise DataError(
             f"a series must have one row for each {roles.time}",
             got=f"{shown(cells, one)} in {table.at(one)} and in {table.at(other)}{more}",
-            do="Name the column that tells the series apart with group=, or join such rows into one"
+            do='Pass group="name" of the column that tells the series apart, or join such rows into one'
             if roles.group is None
             else f"Join such rows of a {roles.group} into one",
         )
