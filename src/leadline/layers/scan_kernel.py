@@ -3,8 +3,8 @@
     (A, E) of each chunk     ->     states between chunks     ->     every step of each chunk            (1)
 
 A program is one warp, and a lane has one channel: so few channels a program make enough programs that most scans need
-one chunk, the last part of (1) alone, which reads a and b once and writes h once. Where rows and channels are too few to
-keep the device busy there are chunks, and a and b are read twice: five passes over memory in place of three.
+one chunk, the last part of (1) alone, which reads a and b once and writes h once. Where rows and channels are too few
+to keep the device busy there are chunks, and a and b are read twice: five passes over memory in place of three.
 
 A program reads a tile, joins its steps by (a, h), (b, k) -> (a b, b h + k) without leaving the lane, adds what the tile
 before left, and goes on. Back in time it reads the same tiles from the last to the first, with the a of the step
