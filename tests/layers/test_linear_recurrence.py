@@ -76,10 +76,11 @@ def test_gradients(name):
     assert torch.autograd.gradcheck(run, (x, *parameters, *state))
 
 
+@pytest.mark.parametrize("T", [1000, pytest.param(10_000, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("name", LAYERS)
 @torch.no_grad()
-def test_ten_thousand_single_steps_are_one_scan(name):
-    layer, x = made(name, 4, 6, dtype=torch.float32), drawn(2, 10_000, 4, dtype=torch.float32)
+def test_thousands_of_single_steps_are_one_scan(name, T):
+    layer, x = made(name, 4, 6, dtype=torch.float32), drawn(2, T, 4, dtype=torch.float32)
     y, last = layer(x)
     state, streamed = None, []
     for x_t in x.split(1, 1):

@@ -66,7 +66,7 @@ def test_levels_are_the_logarithm_of_the_steps(T):
 @pytest.mark.parametrize("dtype", [torch.float64, torch.complex128])
 @pytest.mark.parametrize("T", [1, 3, 18])
 def test_gradients(T, dtype):
-    inputs = tuple(t.requires_grad_() for t in drawn(2, T, 2, dtype))
+    inputs = tuple(t.requires_grad_() for t in drawn(2 if T < 9 else 1, T, 2, dtype))
     assert torch.autograd.gradcheck(scan, inputs, check_forward_ad=True)
     assert torch.autograd.gradcheck(lambda a, b: scan(a, b), inputs[:2])
 
