@@ -36,7 +36,7 @@ from leadline.layers.many_rows import fits, norm_of
 from leadline.layers.next_word import WORDS, NextWord, Parts, Places, power
 
 _CHUNK = 256  # numbers of a row of weights that a warp reads at once
-_READ, _UNITS, _COLUMNS, _KEYS, _JOIN = 8, 16, 128, 128, 16  # rows, units, columns, keys, and columns of a program
+_READ, _UNITS, _COLUMNS, _KEYS, _JOIN = 8, 16, 64, 256, 16  # rows, units, columns, keys, and columns of a program
 _MOST_HEADS = 64
 _ACTIVATIONS: dict[type[nn.Module], int] = {TanhGELU: 0, nn.GELU: 1, nn.ReLU: 2, nn.SiLU: 3}
 
@@ -124,11 +124,13 @@ def active(x, ACTIVATION: tl.constexpr):
 
 @triton.jit
 def think(h, looked, bias, widen, sums, shift, narrow, parts, D, N, eps, H: tl.constexpr,
-          ACTIVATION: tl.constexpr, RMS: tl.constexpr, UNITS: tl.constexpr, CHUNK: tl.constexpr,
+          ACTIVATION: tl.constexpr, RMS: tl.constexpr, UNITS: tl.constexpr, BLOCK: tl.constexpr, CHUNK: tl.constexpr,
           CHUNKS: tl.constexpr):
     pid = tl.program_id(0)
     u = pid * UNITS + tl.arange(0, UNITS)
     known = u < N
+    every = tl.arange(0, BLOCK)  # whole rows, asked for before anything is waited for: units are then added in a lane
+    back = tl.load(narrow + u[:, None] * D + every[None, :], mask=known[:, None] & (every < D)[None, :], other=0.0)
     z = tl.zeros((UNITS, CHUNK), tl.float32)
     total = tl.zeros((CHUNK,), tl.float32)
     squares = tl.zeros((CHUNK,), tl.float32)
@@ -146,10 +148,7 @@ def think(h, looked, bias, widen, sums, shift, narrow, parts, D, N, eps, H: tl.c
     c = tl.load(shift + u, mask=known, other=0.0)
     mean, scale = spread_of(tl.sum(total), tl.sum(squares), D, eps, RMS)
     y = active((tl.sum(z, 1) - mean * s) * scale + c, ACTIVATION)
-    for i in tl.static_range(CHUNKS):
-        d = i * CHUNK + tl.arange(0, CHUNK)
-        w = tl.load(narrow + u[:, None] * D + d[None, :], mask=known[:, None] & (d < D)[None, :], other=0.0)
-        tl.store(parts + pid * D + d, tl.sum(y[:, None] * w.to(tl.float32), 0), mask=d < D)
+    tl.store(parts + pid * D + every, tl.sum(y[:, None] * back.to(tl.float32), 0), mask=every < D)
 
 
 @triton.jit
@@ -286,7 +285,8 @@ class OneRow:
         weight, sums, shift, rms, eps = own.widen
         all_.think[(self.programs,)](
             h, self.looked, own.out_bias, weight, sums, shift, own.narrow, self.thought, D, len(weight), eps, H=H,
-            ACTIVATION=_ACTIVATIONS[type(network.activation)], RMS=rms, UNITS=_UNITS, num_warps=4, **wide,
+            ACTIVATION=_ACTIVATIONS[type(network.activation)], RMS=rms, UNITS=_UNITS, BLOCK=power(D),
+            num_warps=4, **wide,
         )  # fmt: skip
         all_.join[(-(-D // _JOIN),)](
             h, self.looked, own.out_bias, self.thought, own.narrow_bias, D, H, self.programs,
