@@ -53,7 +53,7 @@ def flex_attend(q: Tensor, k: Tensor, v: Tensor, mask: Mask, scale: float | None
     from torch.nn.attention.flex_attention import flex_attention
 
     blocks = _blocks_of(mask, len(q), q.shape[2], k.shape[2], q.device)
-    kernel = _fused if q.is_cuda and not torch.compiler.is_compiling() else flex_attention
+    kernel: Any = _fused if q.is_cuda and not torch.compiler.is_compiling() else flex_attention
     return kernel(q, k, v, block_mask=blocks, scale=scale, enable_gqa=k.shape[1] != q.shape[1])
 
 
