@@ -184,7 +184,7 @@ def scores(run: Run, split: str = "test", level: float = LEVEL) -> Scores:
         wide = row_factors(inputs, every, held) if split != "train" else torch.ones(len(rows), 1)
         found.append(_score(every[-1], rows.y.double(), wide[-len(rows) :], unit, error, level, apart))
     words = "deviations of each series" if inputs.scaled else inputs.roles.target
-    return Scores(*found, inputs.season, len(rows), apart, level, words)
+    return Scores(found[0], found[1], inputs.season, len(rows), apart, level, words)
 
 
 def _apart(rows: Split, horizon: int) -> int:

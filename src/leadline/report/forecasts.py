@@ -72,7 +72,7 @@ def beside(facts: Facts, split: str) -> Beside:
     data, inputs = facts.data, facts.data.inputs
     if not isinstance(inputs, Windows):
         raise TypeError(f"{type(inputs).__name__} are no windows of series")
-    parts = [name for name in ("val", "test") if name in facts.outputs and len(data[name])]
+    parts: list[str] = [name for name in ("val", "test") if name in facts.outputs and len(data[name])]
     parts = parts[: parts.index(split) + 1] if split in parts else [split]
     told = [facts.likelihood.prediction(facts.outputs[name]) for name in parts]
     rows, said = data[split], told[-1]
@@ -93,7 +93,9 @@ def beside(facts: Facts, split: str) -> Beside:
     return Beside(
         np.concatenate([inputs.clock.later(float(origin), inputs.horizon) for origin in origins]),
         measured(rows.y),
-        *map(measured, ends),
+        measured(ends[0]),
+        measured(ends[1]),
+        measured(ends[2]),
         measured(season_law(inputs, data.train, rows).mode),
         np.arange(0, len(mine) * inputs.horizon, inputs.horizon),
         inputs.figures[code].name,
@@ -117,7 +119,7 @@ def drawn(found: Beside, inputs: Windows, colour: str) -> Figure:
             ax.fill_between(*at, color=LIGHT[colour], alpha=0.18, lw=0, label=label("90 % interval"))
         else:
             ax.vlines(*at, color=LIGHT[colour], alpha=0.3, lw=3, label=label("90 % interval"))
-        marks = {} if many else {"marker": "_", "ls": "none"}
+        marks: dict[str, Any] = {} if many else {"marker": "_", "ls": "none"}
         dashes: dict[str, Any] = {"ls": (0, (3, 2))} if many else marks
         season = f"value {inputs.season} step{'s' if inputs.season > 1 else ''} before"
         ax.plot(when[own], found.naive[own], color=LIGHT["soft"], lw=1.1, label=label(season), **dashes)
