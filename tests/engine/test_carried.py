@@ -151,6 +151,7 @@ def test_a_run_without_it_reads_rows_on_their_own(data):
         ({}, {"replacement": True}, "rows in their order"),
         ({}, {"accumulate": 2}, "read their rows once"),
         ({}, {"optimizer": "lbfgs"}, "read their rows once"),
+        ({}, {"optimizer": "sam"}, "read their rows once"),
         ({"name": "GPT", "dim": 8, "num_heads": 1}, {}, "a recurrent network"),
     ],
 )

@@ -51,3 +51,13 @@ def test_states_are_carried_on_a_gpu_as_on_a_cpu(tmp_path, cell, compile):
     assert there.evaluate("test")["bits_per_character"] == pytest.approx(
         here.evaluate("test")["bits_per_character"], rel=1e-3
     )
+
+
+@pytest.mark.parametrize("cell", ["lstm", "lru", "min_gru"])
+def test_a_network_learns_in_mixed_precision_as_in_float32(tmp_path, cell):
+    data, found = text(tmp_path), {}
+    for precision in ("float32", "bf16"):
+        model = ll.models.build("Recurrent", data, data.target.dim, cell=cell, dim=128, p_drop=0.0, seed=0)
+        settings = {"epochs": 6, "batch": 8, "carry_state": True, "device": "cuda", "progress": False}
+        found[precision] = ll.fit(model, data, precision=precision, **settings).evaluate("test")["bits_per_character"]
+    assert found["bf16"] == pytest.approx(found["float32"], rel=0.05)

@@ -107,7 +107,7 @@ class Packing:
         asked = (count - 1) / len(train) if self.task == "next" else inputs.p_hidden * count / len(train)
         name = "next token" if self.task == "next" else "hidden token"
         most = int(inputs.num_hidden(torch.tensor(self.length))) if self.task == "masked" else None
-        sizes = {"sizes": token_sizes(own), "characters": token_characters(own)}
+        sizes: dict[str, Any] = {"sizes": token_sizes(own), "characters": token_characters(own)}
         target = Target("tokens", name, dim=own.num_tokens, scale=(asked,), most=most, **sizes)
         return Data(train, val, test, target, inputs, stem(place), None, _account(made, place.name, self.one))
 

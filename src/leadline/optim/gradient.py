@@ -68,10 +68,11 @@ class Gradient(Rule):
         self._scheduler = schedule if isinstance(schedule, torch.optim.lr_scheduler.LRScheduler) else None
 
     def bind(self, model: nn.Module, likelihood: Likelihood, total_steps: int) -> None:
-        carried = _carried(model, self.settings) if self.settings.carry_state else None
-        self.objective = Objective(model, likelihood, self.regularizers, carried)
         self.parameters = [p for p in (*model.parameters(), *likelihood.parameters()) if p.requires_grad]
         self.optimizer = self._given or optimizer_by_name(self.settings, self.parameters)
+        self._closure = isinstance(self.optimizer, torch.optim.LBFGS) or getattr(self.optimizer, "needs_closure", False)
+        carried = _carried(model, self.settings, self._closure) if self.settings.carry_state else None
+        self.objective = Objective(model, likelihood, self.regularizers, carried)
         self._base = [group["lr"] for group in self.optimizer.param_groups]
         self._factor: Callable[[int], float] | None
         if self._schedule is None:
@@ -79,7 +80,6 @@ class Gradient(Rule):
             self._factor = schedule_by_name(*named, total_steps, self.steps_per_epoch)
         else:
             self._factor = None if self._scheduler is not None else cast(Callable[[int], float], self._schedule)
-        self._closure = isinstance(self.optimizer, torch.optim.LBFGS) or getattr(self.optimizer, "needs_closure", False)
         self._apply = Direct(self.optimizer).step if Direct.fits(self.optimizer) else self.optimizer.step
         self._gradients: Repeated | None = None
         if total_steps >= _MANY and self.settings.accumulate == 1 and self.parameters and replayable([self.objective]):
@@ -196,9 +196,13 @@ class Gradient(Rule):
                 group.update(options)
 
 
-def _carried(model: nn.Module, settings: Settings) -> Carried:
-    """First states of the rows of a batch, where all that a step does can go on from them."""
-    if settings.accumulate > 1 or settings.optimizer in ("lbfgs", "sam", "entropy"):
+def _carried(model: nn.Module, settings: Settings, again: bool) -> Carried:
+    """First states of the rows of a batch, where all that a step does can go on from them.
+
+    Args:
+        again: whether the optimizer asks for the loss more than once a step.
+    """
+    if settings.accumulate > 1 or again:
         asked = f"accumulate={settings.accumulate}" if settings.accumulate > 1 else f"optimizer={settings.optimizer}"
         raise UserError(
             "states are carried by steps that read their rows once, all together", got=asked, do="Leave it out"
