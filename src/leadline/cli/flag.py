@@ -18,6 +18,7 @@ import types
 import typing
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -203,6 +204,7 @@ def _names_in(module: str, constant: str) -> str:
     return f"{', '.join(names[:-1])} or {names[-1]}" if names[1:] else "".join(names)
 
 
+@cache
 def _signature(function: Callable[..., Any]) -> inspect.Signature:
     """With annotations resolved where they can be: a decorated function carries those of the one inside."""
     called: Any = function
@@ -215,6 +217,7 @@ def _signature(function: Callable[..., Any]) -> inspect.Signature:
     return signature.replace(parameters=parameters)
 
 
+@cache
 def argument_docs(docstring: str) -> dict[str, str]:
     """What the "Args:" of a docstring says of each argument, on one line.
 
@@ -234,6 +237,7 @@ def argument_docs(docstring: str) -> dict[str, str]:
     return {name: text.strip().rstrip(".").replace("`", "") for name, text in found.items()}
 
 
+@cache
 def field_docs(cls: type) -> dict[str, str]:
     """The string after each field of a dataclass."""
     body = ast.parse(inspect.cleandoc(inspect.getsource(cls))).body[0].body  # type: ignore[attr-defined]
