@@ -206,7 +206,7 @@ def test_a_model_of_text_is_refused_for_what_it_cannot_learn(told, words, fittin
 
 
 def test_a_rule_is_not_blamed_on_settings_that_nobody_named(told):
-    said = told("train", "texts", "--length", "16", "--rule", "Newton")
+    said = told("train", "texts", "--length", "16", "--rule", "Newton", *SMALL[:6])
     assert "clip" not in said and "Newton" in said
 
 
