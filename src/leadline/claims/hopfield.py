@@ -16,7 +16,7 @@ from leadline.models.modern_hopfield import ModernHopfield
     "Lecture notes on Hopfield networks, cross-talk",
 )
 def hopfield_flips(full: bool) -> Evidence:
-    dim, trials = (2000, 3) if full else (600, 2)
+    dim, trials = (2000, 3) if full else (400, 2)
     found = capacity(dim, (0.1, 0.15, 0.2, 0.3, 0.4, 0.5), trials=trials)
     loads = tuple(load.load for load in found)
     measured, expected = (tuple(getattr(load, name) for load in found) for name in ("flips", "predicted"))
