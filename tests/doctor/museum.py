@@ -853,7 +853,7 @@ def gates_that_forget_at_once():
     model = listener("lstm")
     with torch.no_grad():
         model.layers[0].branch.kernel.bias_ih_l0[16:32] = -4.0
-    data = told_first()
+    data = told_first(30)
     found = checked(model, data)
     return found + train(model, data, epochs=4)[0].findings
 
@@ -905,7 +905,7 @@ def an_lru_that_recalls_the_first_step():
 
 @healthy
 def a_gru_whose_answer_lies_near_the_end():
-    return whole(listener("gru"), told_first(80, n=300, at=77), epochs=8, lr=6e-3)
+    return whole(listener("gru"), told_first(60, n=300, at=57), epochs=7, lr=6e-3)
 
 
 @healthy

@@ -36,14 +36,18 @@ def recall_over_lags(full: bool) -> Evidence:
     lags, seeds = ((10, 100, 1000), 2) if full else ((10, 100), 1)
     updates = {10: 100, 100: 200, 1000: 800}
     found: dict[str, list[float]] = {}
+    curves: dict[str, Points] = {}
     with torch.random.fork_rng(devices=[]):
         for name, make in _LAYERS.items():
-            found[name] = [mean(_recalled(make, lag, updates[lag], seed) for seed in range(seeds)) for lag in lags]
-    xs = tuple(map(float, lags))
-    curves: dict[str, Points] = {name: (xs, tuple(shares)) for name, shares in found.items()}
+            runs = [[_recalled(make, lag, updates[lag], seed) for seed in range(seeds)] for lag in lags]
+            found[name] = [mean(share for share, _ in own) for own in runs]
+            for lag, own in zip(lags[1:], runs[1:], strict=True):
+                parts = [own[0][1][k : k + 20] for k in range(0, updates[lag], 20)]
+                at = tuple(20.0 * (k + 1) for k in range(len(parts)))
+                curves[f"{name}, {lag} steps"] = (at, tuple(map(mean, parts)))
     view = Curves(
-        "One of four symbols, recalled later", "steps ago", "share that is right",
-        curves, {"chance": ((xs[0], xs[-1]), (1 / _SYMBOLS,) * 2)}, log="x",
+        "Learning to name what was shown long ago", "updates", "loss in nats, mean of 20 updates", curves,
+        {"chance": ((20.0, float(updates[lags[-1]])), (math.log(_SYMBOLS),) * 2)},
     )  # fmt: skip
     # 500 rows: the standard error of a share at chance is 0.02
     checks = [Check(f"{name}, 10 steps ago", shares[0], low=0.95) for name, shares in found.items()]
@@ -184,18 +188,19 @@ def _lru(lag: int) -> nn.Module:
 _LAYERS: dict[str, Callable[[int], nn.Module]] = {"Elman": _elman, "LSTM": _lstm, "LRU": _lru}
 
 
-def _recalled(make: Callable[[int], nn.Module], lag: int, updates: int, seed: int) -> float:
-    """The share of new rows whose first symbol is named behind the last step, after training."""
+def _recalled(make: Callable[[int], nn.Module], lag: int, updates: int, seed: int) -> tuple[float, list[float]]:
+    """The share of new rows whose first symbol is named behind the last step, after training; and the losses of it."""
     torch.manual_seed(seed)
     layer = make(lag)
-    head, stream = _trained(layer, lag, updates, seed)
+    head, stream, losses = _trained(layer, lag, updates, seed)
     x, y = _rows(500, lag, stream)
     with torch.no_grad():
-        return float((head(layer(x)[0][:, -1]).argmax(1) == y).double().mean())
+        return float((head(layer(x)[0][:, -1]).argmax(1) == y).double().mean()), losses
 
 
-def _trained(layer: nn.Module, lag: int, updates: int, seed: int) -> tuple[nn.Linear, torch.Generator]:
-    """Updates of Adam at rate 0.01 on sixteen new rows each, clipped; what names the symbols, and the rows' stream."""
+def _trained(layer: nn.Module, lag: int, updates: int, seed: int) -> tuple[nn.Linear, torch.Generator, list[float]]:
+    """Updates of Adam at rate 0.01 on sixteen new rows each, clipped: what names the symbols, the stream of rows, and
+    the loss of every update."""
     head, stream = nn.Linear(_UNITS, _SYMBOLS), torch.Generator().manual_seed(seed)
     weights = [*layer.parameters(), *head.parameters()]
     # a change of λ counts once for every step that it is kept over: learned as fast as the rest, phases would be lost
@@ -203,6 +208,7 @@ def _trained(layer: nn.Module, lag: int, updates: int, seed: int) -> tuple[nn.Li
     slow = [p for name, p in layer.named_parameters() if name in turns]
     rest = [p for name, p in layer.named_parameters() if name not in turns] + list(head.parameters())
     rule = torch.optim.Adam([{"params": rest}, {"params": slow, "lr": 0.1 / lag}], lr=1e-2)
+    losses = []
     for _ in range(updates):
         x, y = _rows(16, lag, stream)
         loss = nn.functional.cross_entropy(head(layer(x)[0][:, -1]), y)
@@ -210,7 +216,8 @@ def _trained(layer: nn.Module, lag: int, updates: int, seed: int) -> tuple[nn.Li
         loss.backward()
         nn.utils.clip_grad_norm_(weights, 1.0)
         rule.step()
-    return head, stream
+        losses.append(float(loss.detach()))
+    return head, stream, losses
 
 
 def _rows(num: int, lag: int, stream: torch.Generator) -> tuple[Tensor, Tensor]:
