@@ -207,7 +207,8 @@ def _trained(layer: nn.Module, lag: int, updates: int, seed: int) -> tuple[nn.Li
     turns = {"log_rate", "phase"}
     slow = [p for name, p in layer.named_parameters() if name in turns]
     rest = [p for name, p in layer.named_parameters() if name not in turns] + list(head.parameters())
-    rule = torch.optim.Adam([{"params": rest}, {"params": slow, "lr": 0.1 / lag}], lr=1e-2)
+    groups: list[dict[str, Any]] = [{"params": rest}, {"params": slow, "lr": 0.1 / lag}]
+    rule = torch.optim.Adam(groups, lr=1e-2)
     losses = []
     for _ in range(updates):
         x, y = _rows(16, lag, stream)
