@@ -11,6 +11,7 @@ import torch
 import leadline as ll
 from leadline.errors import RunError, UserError
 from leadline.selection.searching import METHODS
+from leadline.selection.space import Space
 
 DATA = ll.data.moons(num=120)
 MODEL = ll.models.MLP(2, (8,), 1)
@@ -188,3 +189,24 @@ def test_killed_and_resumed_no_finished_trial_is_lost_and_two_processes_share(tm
     assert sum(state == "COMPLETE" for _, state, *_ in after) == total
     assert all(state == "FAIL" for number, state, *_ in after if number in left)
     assert len({by for number, state, _, by in after if state == "COMPLETE" and number not in finished}) == 2
+
+
+def test_of_two_that_revive_a_trial_at_once_one_is_too_late_and_goes_on(tmp_path, monkeypatch):
+    import optuna
+
+    from leadline.selection import study
+
+    one, other = (study.Study(Space(SPACE), "random", 0, True, tmp_path / "trials.jsonl", {}) for _ in range(2))
+    one.ask(1, 2)
+    one.me = "of another life"
+    monkeypatch.setattr(study, "_lives", lambda *_: False)
+    tell = other._study.tell
+
+    def late(number, **options):
+        assert one.revive() == 1  # between what the other has read and what it writes
+        tell(number, **options)
+        raise optuna.exceptions.UpdateFinishedTrialError
+
+    monkeypatch.setattr(other._study, "tell", late)
+    assert other.revive() == 0
+    assert [trial.state.name for trial in other.trials] == ["FAIL", "WAITING"]  # queued again once

@@ -90,7 +90,10 @@ class Study:
             if trial.state is not TrialState.RUNNING or by == self.me or _lives(by, alive.get(f"alive {by}")):
                 continue
             with _quiet():
-                self._study.tell(trial.number, state=TrialState.FAIL, skip_if_finished=True)
+                try:
+                    self._study.tell(trial.number, state=TrialState.FAIL, skip_if_finished=True)
+                except optuna.exceptions.UpdateFinishedTrialError:  # another process came first, in between
+                    continue
                 if trial.params and trial.number not in queued:
                     self._study.enqueue_trial(trial.params, user_attrs={"again": trial.number})
             count += 1
