@@ -117,6 +117,15 @@ def test_texts_that_training_had_none_of_are_told(run, place, capsys):
     assert "1 row without a source or a target left out" in told.err and "not exact" in told.out
 
 
+def test_the_file_of_training_is_read_as_it_was(run, place, capsys):
+    lines = (place / "words.tsv").read_text().splitlines()[:3]
+    (place / "few.tsv").write_text("\n".join(lines) + "\n")  # two columns without names
+    assert main(["predict", str(run.folder), str(place / "few.tsv")]) == 0
+    said = capsys.readouterr().out.splitlines()
+    assert said[0] == "column_1,column_2,translation"
+    assert [line.split(",")[0] for line in said[1:]] == [line.split("\t")[0] for line in lines]
+
+
 def test_weights_go_on_with_both_tokenizers(run, place, capsys):
     line = ["--task", "pairs", "--from", str(run.folder), "--epochs", "1", "--threads", "1", "--no-report", "--json"]
     assert main(["train", str(place / "words.tsv"), *line, "--folder", str(place / "again")]) == 0
