@@ -79,3 +79,36 @@ def test_sequences_are_trained_and_predicted(tmp_path, monkeypatch, capsys):
     assert main(["predict", "run", "s.csv"]) == 0
     rows = list(csv.DictReader(io.StringIO(capsys.readouterr().out)))
     assert len(rows) == 40 and rows[0]["id"] == "s0" and {row["predicted"] for row in rows} <= {"up", "down"}
+
+
+@pytest.mark.parametrize("ending", ["jsonl", "npz"])
+def test_sequences_that_are_no_table_are_predicted_too(tmp_path, monkeypatch, capsys, ending):
+    monkeypatch.chdir(tmp_path)
+    steps = [[float(k % 2) + 0.1 * t for t in range(2 + k % 3)] for k in range(24)]
+    if ending == "jsonl":
+        lines = [json.dumps({"pen": own, "kind": "up" if own[0] else "down"}) for own in steps]
+        Path("s.jsonl").write_text("\n".join(lines) + "\n")
+        Path("new.jsonl").write_text('{"pen": [1, 2]}\n\n{"pen": [1, 2, 3, 4, 5, 6]}\n')
+    else:
+        kinds = np.array([int(own[0]) for own in steps])
+        np.savez("s.npz", pen=np.concatenate(steps), kind=kinds, lengths=[len(own) for own in steps])
+        np.savez("new.npz", pen=np.arange(8.0), lengths=[2, 6])
+    line = ["train", f"s.{ending}", "--field", "pen", "--target", "kind", "--epochs", "1", "--dim", "8"]
+    assert main([*line, "--folder", "run", "--no-report"]) == 0
+    capsys.readouterr()
+    assert main(["predict", "run", f"new.{ending}"]) == 0
+    told = capsys.readouterr()
+    rows = list(csv.reader(io.StringIO(told.out)))
+    assert [row[0] for row in rows] == (["line", "1", "3"] if ending == "jsonl" else ["sequence", "0", "1"])
+    assert "1 sequence cut to the 4 steps" in told.err
+    assert main(["evaluate", "run", "--data", f"new.{ending}"]) == 2
+    assert "must be measured on a split" in capsys.readouterr().err
+
+
+def test_flags_of_series_ask_for_a_horizon(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    Path("t.csv").write_text("a,b\n" + "".join(f"{k},{k}.5\n" for k in range(20)))
+    assert main(["train", "t.csv", "--target", "b", "--unit", "moving"]) == 2
+    assert "--unit without --horizon" in capsys.readouterr().err
+    assert main(["train", "t.csv", "--target", "b", "--each"]) == 2
+    assert "Add --sequence COLUMN" in capsys.readouterr().err

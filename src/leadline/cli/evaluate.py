@@ -57,9 +57,8 @@ def run(line: Line, screen: Screen) -> int:
         name, evaluation = path, trained.measure(rows.x, rows.y)
     elif isinstance(trained.inputs, (ll.data.Windows, ll.data.Sequences)):
         from leadline.cli.forecasts import known_steps
-        from leadline.cli.rows import read
 
-        name, evaluation = path, trained.measure(*known_steps(trained, read(path)))
+        name, evaluation = path, trained.measure(*known_steps(trained, path))
     else:
         from leadline.cli.rows import inputs_of, outcome_of, read
 

@@ -4,13 +4,20 @@ from __future__ import annotations
 
 import math
 import re
+import sys
 from collections.abc import Mapping
-from typing import Any
+from pathlib import Path
+from typing import Any, cast
 
+import numpy as np
+from torch import Tensor
+
+from leadline.cli.rows import read
 from leadline.cli.screen import Screen
 from leadline.data.account import counted
-from leadline.data.cells import Table
-from leadline.data.sequence_inputs import Sequences
+from leadline.data.cells import Table, Text
+from leadline.data.sequence_inputs import Sequences, sequence_rows
+from leadline.data.sequences import LISTED, steps_of
 from leadline.data.series_windows import Windows
 from leadline.engine.evaluation import Evaluation
 from leadline.errors import DataError
@@ -66,27 +73,30 @@ def _word(cell: Any) -> str:
     return cell if isinstance(cell, str) else ""
 
 
-def known_steps(trained: Run, table: Table) -> tuple[Any, Any]:
+def known_steps(trained: Run, path: str) -> tuple[Any, Any]:
     """x and y of a table with what was measured, for a run on series."""
     inputs = trained.inputs
     if isinstance(inputs, Windows):
-        return inputs.known_rows(table)
+        return inputs.known_rows(read(path))
     raise DataError(
-        "sequences must be measured on a split",
-        got=f"{table.source}, for a run on sequences",
-        do="Leave --data out",
+        "sequences must be measured on a split", got=f"{path}, for a run on sequences", do="Leave --data out"
     )
 
 
-def sequence_columns(trained: Run, table: Table, level: float | None) -> tuple[Table, dict[str, list[str]]]:
-    """A row for each sequence of a table, or for each step where every step is asked, and what is said of it."""
-    import numpy as np
+def sequence_columns(
+    trained: Run, path: Path, field: str | None, level: float | None
+) -> tuple[Table, dict[str, list[str]]]:
+    """A row for each sequence of a file, or for each step where every step is asked, and what is said of it.
 
+    Args:
+        field: of .npz and .jsonl, what held the sequences of training.
+    """
     from leadline.cli.predict import class_columns, number_columns
-    from leadline.data.cells import Text
 
-    inputs: Sequences = trained.inputs  # type: ignore[assignment]
-    x, names = inputs.of_table(table)
+    word, names, x, cut = _sequences(trained, path, field)
+    if cut:
+        told = f"{counted(cut, 'sequence')} cut to the {counted(x.shape[1], 'step')} that the model reads"
+        print(f"note: {told}", file=sys.stderr)
     prediction, target = trained.predict(x), trained.target
     if target.kind == "tokens":
         there = x[..., -1] > 0
@@ -97,4 +107,17 @@ def sequence_columns(trained: Run, table: Table, level: float | None) -> tuple[T
         columns = class_columns(prediction, target, level)
     else:
         columns = number_columns(prediction, level)
-    return Table({inputs.sequence or "sequence": Text(list(names))}, np.arange(len(names))), columns
+    return Table({word: Text(list(names))}, np.arange(len(names))), columns
+
+
+def _sequences(trained: Run, path: Path, field: str | None) -> tuple[str, list[str], Tensor, int]:
+    """What sequences are told apart by, the name of each, their raw rows, and how many of them lost their end."""
+    inputs = cast(Sequences, trained.inputs)
+    if path.name.lower().endswith(LISTED):
+        word, numbers, steps = steps_of(path, field)
+        x = inputs.read(steps)
+        return word, [str(number) for number in numbers], x, sum(len(own) > inputs.length for own in steps)
+    table = read(path)
+    x, names = inputs.of_table(table)
+    lengths = [len(rows) for _, rows in sequence_rows(table, cast(str, inputs.sequence), inputs.order)]
+    return inputs.sequence or "sequence", names, x, sum(length > inputs.length for length in lengths)

@@ -17,8 +17,9 @@ and points are drawn: --output is then a folder, by default `predicted` in that 
 was found on it, a table of the boxes or points, and the masks as pictures of codes.
 
 A run on series takes a table with what was measured so far, and answers with a line for each step ahead of each series:
-its group, its time, and `predicted`, `low` and `high`. A run on sequences takes a table with a row for each step, and
-answers with a line for each sequence, or, where every step has a class, for each step.
+its group, its time, and `predicted`, `low` and `high`. A run on sequences takes a table with a row for each step, or a
+.npz or .jsonl as it was trained on, and answers with a line for each sequence, or, where every step has a class, for
+each step.
 
 A run on text takes a table with the columns that it was trained on, or a file with one text a line. Classes and numbers
 come as for any table; other tasks add `translation`, `filled` (the likeliest word for each mask), `tags`, `answer`, or,
@@ -89,8 +90,11 @@ def run(line: Line, screen: Screen) -> int:
         table = Table({}, np.arange(len(added["predicted"])))
     elif isinstance(trained.inputs, ll.data.Sequences):
         from leadline.cli.forecasts import sequence_columns
+        from leadline.engine.record import Record
 
-        table, added = sequence_columns(trained, read(line.words[1]), level)
+        recipe = Record.open(folder).config["data"]["recipe"] or {}
+        field = recipe.get("options", {}).get("field")
+        table, added = sequence_columns(trained, Path(line.words[1]), field, level)
     elif isinstance(trained.inputs, ll.data.Tokens):
         table, added = _of_text(trained, Path(line.words[1]), level)
     else:

@@ -272,6 +272,10 @@ def explain(argv: Sequence[str]) -> Callable[[str], UserError | None]:
         chosen["rule"] = (lookup(rule, RULES, "rule").__name__, of_rules)
 
     of_text = {own.name for own in flags_of(source("text"), "data", group="", skip=("path",))}
+    of_steps = {
+        first: {own.name for own in flags_of(source(kind), "data", group="", skip=("path",))}
+        for first, kind in (("--horizon STEPS", "series"), ("--sequence COLUMN", "sequences"))
+    }
     is_table = what is not None and reader(what, argv) == "table" and is_path(what) and Path(what).is_file()
 
     def reason(flag: str) -> UserError | None:
@@ -282,6 +286,13 @@ def explain(argv: Sequence[str]) -> Callable[[str], UserError | None]:
                 "a table must be read as text for a flag of text",
                 got=f"{flag}, and no column of text",
                 do="Name one: --text COLUMN, --source COLUMN, or --task pairs for two columns without names",
+            )
+        stepped = [first for first, own in of_steps.items() if flag in own]
+        if is_table and stepped:
+            return UnknownName(
+                "a table must be read as series or sequences for a flag of theirs",
+                got=f"{flag} without {' or '.join(first.split()[0] for first in stepped)}",
+                do=f"Add {' or '.join(stepped)}, or leave {flag} out",
             )
         for kind, (name, flags) in chosen.items():
             have = [other for other in flags if flag in (word for own in flags[other] for word in own.spellings)]

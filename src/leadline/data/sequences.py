@@ -46,6 +46,7 @@ from leadline.errors import DataError, ShapeError, UserError
 from leadline.settings import given, whole
 
 NOTHING = -1  # asked at a step
+LISTED = (".npz", *JSON_LINES)  # files that hold sequences one by one, not a row for each step
 MOST_LENGTH = 65536
 _MOST_BYTES = 2**33  # of all rows
 _STEPS = ("x", "steps", "values", "sequence", "sequences", "data")
@@ -161,7 +162,7 @@ def _found(
 ) -> Found:
     """The sequences, however they are held."""
     name = path.name.lower() if isinstance(path, Path) else ""
-    in_file = name.endswith((".npz", *JSON_LINES))
+    in_file = name.endswith(LISTED)
     if isinstance(path, Path) and not path.exists():
         raise DataError("a file of sequences must exist", got=f"no {path}", do="Check the name and the folder")
     if in_file and (target is None or isinstance(target, str)):
@@ -182,11 +183,38 @@ def _found(
     return _of_table(rows_of(path, "path")[0], target, sequence, order, drop, each)
 
 
+def steps_of(path: Path, field: str | None = None) -> tuple[str, list[int], list[Any]]:
+    """The sequences of a .npz or .jsonl alone, whatever is asked of them: what their numbers count, the number of each,
+    and its steps.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = Path(folder, "new.jsonl")
+    ...     _ = file.write_text('{"x": [1, 2]}\\n{"x": [3]}')
+    ...     steps_of(file)
+    ('line', [1, 2], [[1, 2], [3]])
+    """
+    if not path.exists():
+        raise DataError("a file of sequences must exist", got=f"no {path}", do="Check the name and the folder")
+    if path.name.lower().endswith(".npz"):
+        arrays = arrays_of(path)
+        x = arrays[_name(path, arrays, field, _STEPS, "field")]
+        parts = _cut(x, x, arrays.get("lengths"))
+        return "sequence", list(range(len(parts))), parts
+    lines = list(json_objects(path))
+    if not lines:
+        raise DataError(f"{path.name} must have lines", got="none", do="Check that it was written")
+    (steps,) = _fields(path, lines, [_name(path, lines[0][1], field, _STEPS, "field")])
+    return "line", [number for number, _ in lines], steps
+
+
 def _with_names(found: Found, sequence: str | None, each: bool | None) -> Found:
     """Refuses what is said of a table."""
     if sequence is not None:
         raise UserError(
-            "sequence is of a table with a row for each step", got=f"{sequence!r} for {found.source}", do="Leave it out"
+            "sequence is of a table with a row for each step",
+            got=f"{sequence!r} for {found.source}",
+            do="Name what holds the sequences with field=…, and leave sequence out",
         )
     if each is not None and each is not found.each:
         have = "one for every step" if found.each else "one for each sequence"
@@ -283,24 +311,28 @@ def _of_npz(path: Path, field: str | None, target: str | None) -> Found:
     arrays = arrays_of(path)
     x, y = (arrays[_name(path, arrays, own, usual, role)] for own, usual, role in _named(field, target))
     lengths = arrays.get("lengths")
-    if lengths is None:
-        parts, asked = list(x), list(y)
-    else:
-        lengths = lengths.astype(np.int64).reshape(-1)
-        behind = len(x) == lengths.sum() and len(x) != len(lengths)  # all steps behind each other
-        if not behind and (len(x) != len(lengths) or x.ndim < 2 or lengths.max(initial=0) > x.shape[1]):
-            raise ShapeError(
-                "lengths must say how many steps each sequence has",
-                got=f"{len(lengths)} that sum to {lengths.sum()}, for x of shape {x.shape}",
-                do="Pass (N, T, C) with N lengths, or all steps behind each other",
-            )
-        ends = np.cumsum(lengths)
-        cut = lambda a: np.split(a, ends[:-1]) if behind else [row[:n] for row, n in zip(a, lengths)]  # noqa: E731
-        of_steps = len(y) == len(x) and (behind or y.ndim == 2)
-        parts, asked = cut(x), cut(y) if of_steps else list(y)
+    parts, asked = _cut(x, x, lengths), list(y)
+    if lengths is not None and len(y) == len(x) and (y.ndim == 2 or len(x) != lengths.size):
+        asked = _cut(y, x, lengths)  # one of every step
     found = _of_lists(parts, asked, None)
     found.source = path.name
     return found
+
+
+def _cut(values: np.ndarray, x: np.ndarray, lengths: np.ndarray | None) -> list[np.ndarray]:
+    """What belongs to each sequence, of values that lie as the steps of x do."""
+    if lengths is None:
+        return list(values)
+    lengths = lengths.astype(np.int64).reshape(-1)
+    if len(x) == lengths.sum() and len(x) != len(lengths):  # all steps behind each other
+        return np.split(values, np.cumsum(lengths)[:-1])
+    if len(x) != len(lengths) or x.ndim < 2 or lengths.max(initial=0) > x.shape[1]:
+        raise ShapeError(
+            "lengths must say how many steps each sequence has",
+            got=f"{len(lengths)} that sum to {lengths.sum()}, for x of shape {x.shape}",
+            do="Pass (N, T, C) with N lengths, or all steps behind each other",
+        )
+    return [row[:n] for row, n in zip(values, lengths)]
 
 
 def _of_json(path: Path, field: str | None, target: str | None) -> Found:
@@ -309,7 +341,16 @@ def _of_json(path: Path, field: str | None, target: str | None) -> Found:
         raise DataError(f"{path.name} must have lines", got="none", do="Check that it was written")
     first = found[0][1]
     names = [_name(path, first, own, usual, role) for own, usual, role in _named(field, target)]
-    for number, row in found:
+    x, y = _fields(path, found, names)
+    read = _of_lists(x, y, None)
+    read.source, read.word, read.target = path.name, "line", names[1]
+    read.numbers = [number for number, _ in found]
+    return read
+
+
+def _fields(path: Path, lines: list[tuple[int, Mapping[str, Any]]], names: list[str]) -> list[list[Any]]:
+    """The values of each field, in all lines."""
+    for number, row in lines:
         absent = [name for name in names if name not in row]
         if absent:
             raise DataError(
@@ -317,11 +358,7 @@ def _of_json(path: Path, field: str | None, target: str | None) -> Found:
                 got=f"line {number} without {absent[0]}",
                 do="Mend the line",
             )
-    x, y = ([row[name] for _, row in found] for name in names)
-    read = _of_lists(x, y, None)
-    read.source, read.word, read.target = path.name, "line", names[1]
-    read.numbers = [number for number, _ in found]
-    return read
+    return [[row[name] for _, row in lines] for name in names]
 
 
 def _named(field: str | None, target: str | None) -> tuple[tuple[str | None, tuple[str, ...], str], ...]:

@@ -103,7 +103,9 @@ def series(
     words = (("kind", kind, KINDS), ("gaps", gaps, GAPS), ("level", level, MOVES), ("unit", unit, MOVES))
     for name, word, legal in words:
         if word not in legal:
-            raise UserError(f"{name} must be {', '.join(legal[:-1])} or {legal[-1]}", got=given(name, word), do="Pick")
+            raise UserError(
+                f"{name} must be {', '.join(legal[:-1])} or {legal[-1]}", got=given(name, word), do="Pick one"
+            )
     for name, word in (("level", level), ("unit", unit)):
         if word == "moving" and kind != "real":
             raise UserError(f"a moving {name} is of a real target", got=f"kind={kind!r}", do="Leave one of them out")
