@@ -112,3 +112,12 @@ def test_flags_of_series_ask_for_a_horizon(tmp_path, monkeypatch, capsys):
     assert "--unit without --horizon" in capsys.readouterr().err
     assert main(["train", "t.csv", "--target", "b", "--each"]) == 2
     assert "Add --sequence COLUMN" in capsys.readouterr().err
+
+
+def test_a_search_for_the_rate_is_not_stopped_by_the_one_that_suits(sales, capsys):
+    line = ["search", "sales.csv", "--target", "sales", "--time", "date", "--horizon", "3", "--model", "Linear"]
+    line += ["--epochs", "1", "--trials", "2", "--space", "lr=log:1e-4:1e-1", "--folder", "found", "--json"]
+    assert main(line) == 0
+    assert 1e-4 <= _answer(capsys)["best"]["lr"] <= 1e-1
+    assert main([*line, "--lr", "0.1"]) == 2  # what is asked for twice still is
+    assert "lr must be searched or given" in capsys.readouterr().err

@@ -86,6 +86,8 @@ def run(line: Line, screen: Screen) -> int:
     screen.say(f"trials are kept in {storage}; the same command with --storage {shlex.quote(storage)} goes on")
     screen.stream.flush()
     given = {name: line.get(name) for name in ("trials", "method", "folds", "together", "search_seed")}
+    # what suits the data gives way to a range; what the line says itself does not
+    settings = {k: v for k, v in made.settings.items() if k not in space or ("setting", k) in line.values}
     found = ll.search(
         made.model,
         made.data,
@@ -93,7 +95,7 @@ def run(line: Line, screen: Screen) -> int:
         storage=storage,
         likelihood=made.likelihood,
         **{name: value for name, value in given.items() if value is not None},
-        **made.settings,
+        **settings,
     )
     folder.mkdir(parents=True, exist_ok=True)
     answer = found.to_dict()
