@@ -160,6 +160,7 @@ LINES = [
     ("show", "told what", "model, data, loop, run"),
     ("show modle", "must be a known name", "Did you mean model"),
     ("show model MPL", "must be a known name", "Did you mean MLP"),
+    ("show model GPT", "shown for what it is to read", "show model GPT --data FILE"),
     ("show model MLP --hidden 0", "at least 1", "hidden[0]=0"),
     ("show model MLP --dim-input 0", "at least 1", "dim_input=0"),
     ("show data", "which data", "list data"),

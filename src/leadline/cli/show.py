@@ -83,6 +83,12 @@ def show_model(name: str | None, line: Line, screen: Screen) -> dict[str, Any]:
         name = name or recipe.default_for(data)
     else:
         reads = inspect.signature(lookup(name or recipe.DEFAULT_MODEL, MODELS, "model")).parameters
+        if "num_tokens" in reads and line.get("dim_input") is None:
+            raise UserError(
+                f"{name} is shown for what it is to read: tokens and their number are those of a text, or of steps",
+                got="no --data",
+                do=f"Name some: leadline show model {name} --data FILE, with the flags by which it is read",
+            )
         usual = (40,) if "dim_input" in reads else (3, 32, 32)
         read = shape = tuple(line.get("dim_input") or usual)
         dim_output = line.get("dim_output", 10)
