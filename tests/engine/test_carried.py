@@ -2,6 +2,7 @@
 
 import copy
 import math
+import warnings
 
 import pytest
 import torch
@@ -129,6 +130,20 @@ def test_steps_of_flat_tensors_carry_too(data):
     for one, other in zip(*(rule.state()["carried"].values() for rule in rules), strict=True):
         torch.testing.assert_close(one, other)
         assert one.abs().max() > 0
+
+
+@pytest.mark.slow
+def test_compiled_steps_carry_too(data):
+    """Over a last batch that has fewer rows, and into a second epoch, which begins anew."""
+    assert len(data.train) % 7
+    settings = {"epochs": 2, "batch": 7, "lr": 0.02}
+    with warnings.catch_warnings():
+        warnings.filterwarnings("error", "steps are not compiled")  # but run as they are, which would hide it
+        plain, fast = (
+            fitted(data, made(data, cell="lru", num_layers=1), compile=wish, **settings) for wish in ("off", "on")
+        )
+    for name, p in plain.model.state_dict().items():
+        torch.testing.assert_close(fast.model.state_dict()[name], p, rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.parametrize("streams", [1, 4, 7, 30])
