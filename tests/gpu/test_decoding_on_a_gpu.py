@@ -80,6 +80,15 @@ def test_kernels_of_a_step_score_as_the_model_does(options, choice):
         assert [row.score for row in found] == pytest.approx([row.score for row in wanted], rel=1e-4)
 
 
+def test_weights_that_are_no_numbers_do_not_end_the_process():
+    model = GPT(50, 96, dim=64, num_layers=2, num_heads=4).cuda().eval()
+    with torch.no_grad():
+        model.leave.weight.fill_(float("nan"))
+    for prompts in ([PROMPTS[0]], PROMPTS):
+        assert all(len(row.tokens) == 5 for row in generate(Cached(model), prompts, 5))
+        torch.cuda.synchronize()
+
+
 def test_a_text_comes_out_the_same_each_time():
     model = GPT(500, 200, dim=256, num_layers=4, num_heads=4).cuda().eval()
     once, again = ([row.score for row in generate(Cached(model), [[3, 4, 5]], 150)] for _ in range(2))

@@ -52,12 +52,13 @@ def join(h, branch, gain, shift, y, D, eps, ADD: tl.constexpr, RMS: tl.constexpr
 
 def fits(parts: Parts) -> bool:
     """Whether these kernels serve a chain: layers of self-attention and any network, normalised before."""
+    norms = [parts.leave, *(part.norm for pair in parts.layers for part in pair)]
     return (
         parts.embed.dtype in (torch.float32, torch.bfloat16, torch.float16)
         and isinstance(parts.place, LearnedPositions | None)
         and all(isinstance(look.branch, SelfAttention) for look, _ in parts.layers)
         and all(part.order == "pre" and part.weight is None for pair in parts.layers for part in pair)
-        and all(isinstance(part.norm, nn.LayerNorm | nn.RMSNorm) for pair in parts.layers for part in pair)
+        and all(isinstance(norm, nn.LayerNorm | nn.RMSNorm) for norm in norms)
     )
 
 

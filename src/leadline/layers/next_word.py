@@ -38,6 +38,7 @@ def enter(best, where, mass, tokens, embed, place, at, h, words, log_p, slot, nu
         most = tl.max(largest)
         stands = tl.load(where + b * P + p, mask=here, other=2147483647)
         token = tl.min(tl.where(largest == most, stands, 2147483647))
+        token = tl.where(token == 2147483647, 0, token)  # of scores that are no numbers, none is the largest
         logs = tl.load(mass + b * P + p, mask=here, other=float("-inf"))
         top = tl.max(logs)
         column = tl.load(slot)
