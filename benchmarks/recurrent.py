@@ -4,7 +4,8 @@
 
 Training: two layers over characters, the same tied scores and AdamW. A plain torch loop (an nn.LSTM of two layers, bf16
 autocast, fused AdamW) stands beside `fit` with an LSTM, an LRU and a minGRU, and with the LSTM whose state is carried.
-Text is drawn at random: speed does not depend on it. Tokens a second of steady steps, and ratios to the plain loop's.
+Text is drawn at random: speed does not depend on it. Tokens a second of steady steps, and ratios to the plain loop's;
+each is told on stderr as it comes.
 
 Scans: a and b read and h written once, in bytes, over the time of a forward scan, beside a copy of as many bytes on the
 device. --cpu takes sizes that a CPU manages, to see that everything runs. Prints one JSON object.
@@ -15,6 +16,7 @@ from __future__ import annotations
 import argparse
 import json
 import statistics
+import sys
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -86,6 +88,7 @@ def training(batch: int, length: int, dim: int, steps: int, device: str) -> dict
         run = ll.fit(model, data, progress=False, listeners=[epochs], **settings)
         found[name] = epochs.rate(batch * steps * length)
         found[f"{name}: compile"] = run.settings.compile
+        print(name, found[name], run.settings.compile, file=sys.stderr, flush=True)
     plain, lstm = found["plain torch, LSTM"], found["fit, LSTM"]
     ratios = {f"{name} over plain torch": found[name] / plain for name in ways}
     ratios |= {f"{name} over fit, LSTM": found[name] / lstm for name in ways if "LSTM" not in name}

@@ -65,7 +65,7 @@ def generate(
     prompts: str | Sequence[str],
     most: int = 200,
     *,
-    temperature: float = 1.0,
+    temperature: float | None = None,
     top_k: int | None = None,
     top_p: float | None = None,
     min_p: float | None = None,
@@ -88,7 +88,9 @@ def generate(
         model, inputs: of a run on text.
         prompts: beginnings, or sources to translate; an empty one begins a document.
         most: new words a text, at least 1.
-        temperature, top_k, top_p, min_p, repetition: as of `leadline.text.choosing.Choice`.
+        temperature: as of `leadline.text.choosing.Choice`; by default 1 for a text that goes on, and for translations 0,
+            the likeliest words, unless top_k, top_p, min_p or count ask for drawn ones.
+        top_k, top_p, min_p, repetition: as of `Choice`.
         allowed: words that may come, (V,), or without beams a function of the tokens so far; by default all but the
             special ones, and the one that closes a document.
         beams: texts searched at once, at most 1,024; 1 draws words instead.
@@ -100,6 +102,9 @@ def generate(
         on_text: called as text comes, with the number of the text.
     """
     tokens = _of_words(inputs)
+    if temperature is None:
+        asked_to_draw = count > 1 or any(value is not None for value in (top_k, top_p, min_p))
+        temperature = 0.0 if tokens.task == "pairs" and beams == 1 and not asked_to_draw else 1.0
     drawn = {"temperature": temperature != 1, "top_k": top_k, "top_p": top_p, "min_p": min_p}
     if beams > 1 and any(drawn.values()):
         named = next(name for name, value in drawn.items() if value)

@@ -96,8 +96,11 @@ def test_words_come_one_by_one_and_by_beams(run, capsys):
     word = run.inputs.decode_sources(run.data.test.x[:1])[0]
     assert main(["generate", str(run.folder), "--prompt", word, "--beams", "3"]) == 0
     assert capsys.readouterr().out.strip() == translate(run, word, beams=3)[0]
-    assert main(["generate", str(run.folder), "--prompt", word, "--temperature", "0"]) == 0
-    assert capsys.readouterr().out.strip() == translate(run, word, beams=1)[0]
+    for likeliest in ([], ["--temperature", "0"]):  # which is what a translation takes where nothing is said
+        assert main(["generate", str(run.folder), "--prompt", word, *likeliest]) == 0
+        assert capsys.readouterr().out.strip() == translate(run, word, beams=1)[0]
+    drawn = {text.text for text in run.generate(word, count=8, temperature=3.0)}
+    assert len(drawn) > 1 and len({text.text for text in run.generate(word, count=8)}) > 1
 
 
 def test_texts_that_training_had_none_of_are_told(run, place, capsys):

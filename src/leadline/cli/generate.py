@@ -40,8 +40,7 @@ def flags(argv: Sequence[str]) -> list[Flag]:
         Flag(
             "temperature",
             _NUMBER,
-            help="below 1 keeps to likely words, above 1 strays; 0 is the likeliest",
-            default=1.0,
+            help="below 1 keeps to likely words, above 1 strays; 0 is the likeliest, and what a translation takes",
         ),
         Flag("top_k", _WHOLE, help="draw among so many likeliest words"),
         Flag("top_p", _NUMBER, help="draw among the likeliest words that together have this probability"),
