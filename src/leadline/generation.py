@@ -88,7 +88,7 @@ def generate(
         model, inputs: of a run on text.
         prompts: beginnings, or sources to translate; an empty one begins a document.
         most: new words a text, at least 1.
-        temperature: as of `leadline.text.choosing.Choice`; by default 1 for a text that goes on, and for translations 0,
+        temperature: as of `leadline.text.choosing.Choice`; by default 1 where a text goes on, and for translations 0,
             the likeliest words, unless top_k, top_p, min_p or count ask for drawn ones.
         top_k, top_p, min_p, repetition: as of `Choice`.
         allowed: words that may come, (V,), or without beams a function of the tokens so far; by default all but the
