@@ -114,6 +114,18 @@ def test_flags_of_series_ask_for_a_horizon(tmp_path, monkeypatch, capsys):
     assert "Add --sequence COLUMN" in capsys.readouterr().err
 
 
+def test_a_series_without_a_target_is_told_its_columns_and_one_with_holes_what_training_can_do(sales, capsys):
+    assert main(["train", "sales.csv", "--horizon", "3"]) == 2
+    told = capsys.readouterr().err
+    assert "no --target" in told and "date, sales" in told and "translations" not in told
+    line = ["train", "sales.csv", "--target", "sales", "--time", "date", "--horizon", "3", "--model", "Linear"]
+    assert main([*line, "--epochs", "1", "--folder", "run", "--no-report"]) == 0
+    lines = Path("sales.csv").read_text().splitlines(keepends=True)
+    Path("holes.csv").write_text("".join(lines[:60] + lines[62:]))
+    assert main(["predict", "run", "holes.csv"]) == 2
+    assert "train with --gaps fill" in " ".join(capsys.readouterr().err.split())
+
+
 def test_a_search_for_the_rate_is_not_stopped_by_the_one_that_suits(sales, capsys):
     line = ["search", "sales.csv", "--target", "sales", "--time", "date", "--horizon", "3", "--model", "Linear"]
     line += ["--epochs", "1", "--trials", "2", "--space", "lr=log:1e-4:1e-1", "--folder", "found", "--json"]

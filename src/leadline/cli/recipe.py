@@ -351,16 +351,19 @@ def make_data(what: str, options: dict[str, Any]) -> Data:
     name = read_by(what, options)
     if name == what:
         return load(what, **options)
-    if name == "table" and "target" not in options:
+    if name in ("table", "series") and "target" not in options:
         from leadline.data.table import read_rows
 
         names = list(read_rows(what, bad_rows="refuse").columns)
         more = f" … ({len(names)} in all)" if len(names) > 20 else ""
+        texts = ""
+        if name == "table":
+            texts = "; where words are to be learned, also --text with one, or, for two columns of translations, "
+            texts += "--task pairs alone"
         raise DataError(
             f"a table needs --target, the column to predict, and {what} must have it",
             got="no --target",
-            do=f"Add --target with one of its columns: {', '.join(names[:20])}{more}; where words are to be learned, "
-            "also --text with one, or, for two columns of translations, --task pairs alone",
+            do=f"Add --target with one of its columns: {', '.join(names[:20])}{more}{texts}",
         )
     return load(name, path=Path(what), **options)
 

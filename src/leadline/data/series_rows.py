@@ -23,7 +23,9 @@ from leadline.data.words import natural
 from leadline.errors import DataError
 
 GAPS = ("error", "fill", "join")
-_REMEDY = 'pass gaps="fill" to carry the value before it on, or gaps="join" to take the rows around it as neighbours'
+_REMEDY = (
+    'train with gaps="fill" to carry the value before it on, or gaps="join" to take the rows around it as neighbours'
+)
 
 
 @dataclass(frozen=True)
@@ -288,7 +290,7 @@ def _refuse_step(table: Table, roles: Roles, clock: Clock, name: str, rows: np.n
     raise DataError(
         f"the times of a series must be whole steps apart{_of(roles, name)}",
         got=f"{shown(cells, int(rows[place]))} in {table.at(int(rows[place]))}, where a step is {clock.step()}",
-        do='Bring the rows to one step, such as daily means, or pass gaps="join" to take rows as neighbours',
+        do='Bring the rows to one step, such as daily means, or train with gaps="join" to take rows as neighbours',
     )
 
 
