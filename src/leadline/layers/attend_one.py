@@ -23,10 +23,33 @@ from leadline.layers.kernels import kernels
 
 _KEYS = 64  # keys and values of a turn
 
-_KERNEL = """
+#: eq. 2 of one query and head: its own key and value, which are not in the room yet, and KEYS of the room at a turn
+ATTENDED = """
 import triton
 import triton.language as tl
 
+
+@triton.jit
+def attended(q, own_k, own_v, keys, values, place, d, here, K, KEYS: tl.constexpr):
+    most = tl.sum(q * own_k.to(tl.float32))
+    total = tl.full((), 1.0, tl.float32)
+    o = own_v.to(tl.float32)
+    for first in range(0, place, KEYS):
+        j = first + tl.arange(0, KEYS)
+        there = (j < place)[:, None] & here[None, :]
+        kk = tl.load(keys + j[:, None] * K + d[None, :], mask=there, other=0.0)
+        vv = tl.load(values + j[:, None] * K + d[None, :], mask=there, other=0.0)
+        s = tl.where(j < place, tl.sum(kk.to(tl.float32) * q[None, :], 1), float("-inf"))
+        larger = tl.maximum(most, tl.max(s))
+        less = tl.exp(most - larger)
+        p = tl.exp(s - larger)
+        total = total * less + tl.sum(p)
+        o = o * less + tl.sum(p[:, None] * vv.to(tl.float32), 0)
+        most = larger
+    return o / total
+"""
+
+_KERNEL = f"""{ATTENDED}
 
 @triton.jit
 def attend_one(q, k, v, keys, values, at, out, H, G, K, q_row, q_head, k_row, k_head, v_row, v_head, row, group, scale,
@@ -46,22 +69,8 @@ def attend_one(q, k, v, keys, values, at, out, H, G, K, q_row, q_head, k_row, k_
     if h % (H // G) == 0:
         tl.store(keys + place * K + d, own_k, mask=here)
         tl.store(values + place * K + d, own_v, mask=here)
-    most = tl.sum(x * own_k.to(tl.float32))
-    total = tl.full((), 1.0, tl.float32)
-    o = own_v.to(tl.float32)
-    for first in range(0, place, KEYS):
-        j = first + tl.arange(0, KEYS)
-        there = (j < place)[:, None] & here[None, :]
-        kk = tl.load(keys + j[:, None] * K + d[None, :], mask=there, other=0.0)
-        vv = tl.load(values + j[:, None] * K + d[None, :], mask=there, other=0.0)
-        s = tl.where(j < place, tl.sum(kk.to(tl.float32) * x[None, :], 1), float("-inf"))
-        larger = tl.maximum(most, tl.max(s))
-        less = tl.exp(most - larger)
-        p = tl.exp(s - larger)
-        total = total * less + tl.sum(p)
-        o = o * less + tl.sum(p[:, None] * vv.to(tl.float32), 0)
-        most = larger
-    tl.store(out + pid.to(tl.int64) * K + d, (o / total).to(out.dtype.element_ty), mask=here)
+    o = attended(x, own_k, own_v, keys, values, place, d, here, K, KEYS)
+    tl.store(out + pid.to(tl.int64) * K + d, o.to(out.dtype.element_ty), mask=here)
 """
 
 

@@ -51,7 +51,12 @@ def join(h, branch, gain, shift, y, D, eps, ADD: tl.constexpr, RMS: tl.constexpr
 
 
 def fits(parts: Parts) -> bool:
-    """Whether these kernels serve a chain: layers of self-attention and any network, normalised before."""
+    """Whether these kernels serve a chain: layers of self-attention and any network, normalised before.
+
+    >>> from leadline.models import GPT
+    >>> fits(GPT.tiny().parts()), fits(GPT(9, 8, dim=8, num_heads=2, positions="sinusoidal").parts())
+    (True, False)
+    """
     norms = [parts.leave, *(part.norm for pair in parts.layers for part in pair)]
     return (
         parts.embed.dtype in (torch.float32, torch.bfloat16, torch.float16)

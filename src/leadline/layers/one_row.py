@@ -27,6 +27,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor, nn
 
+from leadline.layers.attend_one import ATTENDED
 from leadline.layers.attention import SelfAttention
 from leadline.layers.cache import Cache
 from leadline.layers.feed_forward import FeedForward
@@ -40,10 +41,7 @@ _READ, _UNITS, _COLUMNS, _KEYS, _JOIN = 8, 16, 64, 256, 16  # rows, units, colum
 _MOST_HEADS = 64
 _ACTIVATIONS: dict[type[nn.Module], int] = {TanhGELU: 0, nn.GELU: 1, nn.ReLU: 2, nn.SiLU: 3}
 
-_KERNEL = """
-import triton
-import triton.language as tl
-
+_KERNEL = f"""{ATTENDED}
 
 @triton.jit
 def spread_of(total, squares, D, eps, RMS: tl.constexpr):
@@ -93,22 +91,8 @@ def look(qkv, keys, values, at, weight, parts, D, H, G, K, group, scale,
     if (part == 0) & (h % (H // G) == 0):
         tl.store(keys + place * K + k, own_k, mask=here)
         tl.store(values + place * K + k, own_v, mask=here)
-    most = tl.sum(q * own_k.to(tl.float32))
-    total = tl.full((), 1.0, tl.float32)
-    o = own_v.to(tl.float32)
-    for first in range(0, place, KEYS):
-        j = first + tl.arange(0, KEYS)
-        there = (j < place)[:, None] & here[None, :]
-        kk = tl.load(keys + j[:, None] * K + k[None, :], mask=there, other=0.0)
-        vv = tl.load(values + j[:, None] * K + k[None, :], mask=there, other=0.0)
-        s = tl.where(j < place, tl.sum(kk.to(tl.float32) * q[None, :], 1), float("-inf"))
-        larger = tl.maximum(most, tl.max(s))
-        less = tl.exp(most - larger)
-        p = tl.exp(s - larger)
-        total = total * less + tl.sum(p)
-        o = o * less + tl.sum(p[:, None] * vv.to(tl.float32), 0)
-        most = larger
-    tl.store(parts + h * D + r, tl.sum((o / total)[:, None] * w.to(tl.float32), 0), mask=r < D)
+    o = attended(q, own_k, own_v, keys, values, place, k, here, K, KEYS)
+    tl.store(parts + h * D + r, tl.sum(o[:, None] * w.to(tl.float32), 0), mask=r < D)
 
 
 @triton.jit
@@ -203,7 +187,12 @@ def score(h, weight, sums, shift, allowed, scores, best, where, mass, at, slot, 
 
 
 def fits_one(parts: Parts) -> bool:
-    """Whether these kernels know all of a chain."""
+    """Whether these kernels know all of a chain.
+
+    >>> from leadline.models import GPT
+    >>> fits_one(GPT.tiny().parts()), fits_one(GPT(9, 8, dim=8, num_heads=2, positions="rotary").parts())
+    (True, False)
+    """
     return fits(parts) and all(
         isinstance(look.branch, SelfAttention)
         and look.branch.turn is None
