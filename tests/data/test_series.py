@@ -183,14 +183,14 @@ def test_a_moving_unit_makes_swings_of_any_size_look_alike(level):
     unit = np.sqrt((np.square(past - past.mean()).sum() + 4) / 12)
     centre = past[-2:].mean() if level == "moving" else 0.0
     read = data.inputs.encode(data.test.x)[5]
-    np.testing.assert_allclose(read[:, 0], (past - centre) / unit, rtol=1e-4, atol=1e-5)
-    np.testing.assert_allclose(read[:, data.inputs.channels.index("unit")], np.log(unit), rtol=1e-4)
-    np.testing.assert_allclose(data.test.y[5], scale * (z[o + 1 : o + 4] - centre) / unit, rtol=1e-4, atol=1e-4)
+    np.testing.assert_allclose(read[:, 0], (past - centre) / unit, rtol=1e-6, atol=1e-6)
+    np.testing.assert_allclose(read[:, data.inputs.channels.index("unit")], np.log(unit), rtol=1e-6)
+    np.testing.assert_allclose(data.test.y[5], scale * (z[o + 1 : o + 4] - centre) / unit, rtol=1e-6, atol=1e-6)
     shifts, scales, _ = data.inputs.units(None, len(data.test))
     measured = data.inputs.as_measured(data.test.y.double(), data.test.x, shifts, scales)
-    np.testing.assert_allclose(measured[5], v[o + 1 : o + 4], rtol=1e-4)
+    np.testing.assert_allclose(measured[5], v[o + 1 : o + 4], rtol=1e-6)
     again = data.inputs.as_asked((measured - shift) / scale, data.test.x, None)
-    torch.testing.assert_close(again, data.test.y.double(), rtol=1e-4, atol=1e-4)
+    torch.testing.assert_close(again, data.test.y.double(), rtol=1e-6, atol=1e-6)
 
 
 def test_a_unit_moves_where_swings_grow():
