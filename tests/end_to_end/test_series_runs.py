@@ -65,6 +65,15 @@ def test_the_report_draws_forecasts_beside_what_came(sales, capsys):
     assert "which do not overlap" in capsys.readouterr().out
 
 
+def test_of_several_series_the_report_says_which_is_drawn(sales):
+    rows = [line.split(",") for line in Path("sales.csv").read_text().splitlines()[1:]]
+    lines = [f"{shop},{day},{float(v) * by:.3f}" for shop, by in (("east", 1), ("west", 3)) for day, v in rows]
+    Path("shops.csv").write_text("\n".join(["shop,date,sales", *lines]))
+    line = ["train", "shops.csv", "--horizon", "1", "--time", "date", "--group", "shop", "--target", "sales"]
+    assert main([*line, "--epochs", "1", "--model", "Linear", "--folder", "run"]) == 0
+    assert "Forecasts of shop east of 1 step, one behind" in Path("run/report.html").read_text()
+
+
 def test_sequences_are_trained_and_predicted(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     rng = np.random.default_rng(0)
