@@ -177,14 +177,30 @@ def test_a_wish_to_compile_never_changes_the_result(cell, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("cell", "chosen"), [("gru", "off"), ("lstm", "off"), ("lecture_gru", "record"), ("deep_transition", "record")]
+    ("cell", "wished"), [("gru", "record"), ("lstm", "record"), ("lecture_gru", "on"), ("deep_transition", "on")]
 )
-def test_on_a_gpu_kernels_stay_as_they_are_and_loops_are_recorded(cell, chosen):
+def test_on_a_gpu_kernels_and_loops_are_recorded_and_kernels_never_compiled(cell, wished):
     rule = Gradient(Settings())
     rule.bind(Recurrent(10, channels=1, cell=cell, dim=8), ll.likelihoods.Categorical(10), 1000)
-    assert choose("auto", rule, torch.device("cuda"), 1000, lambda: None) == (chosen, None)
+    gpu = torch.device("cuda")
+    assert choose("auto", rule, gpu, 1000, lambda: None) == ("record", None)
+    assert choose("auto", rule, gpu, 100, lambda: None) == ("off", None)  # recording takes longer
     assert choose("auto", rule, torch.device("cpu"), 10**9, lambda: None) == ("off", None)
-    assert choose("on", rule, torch.device("cuda"), 1000, lambda: None)[0] == ("off" if chosen == "off" else "on")
+    assert choose("record", rule, gpu, 10, lambda: None) == ("record", None)
+    chosen, note = choose("on", rule, gpu, 1000, lambda: None)
+    assert chosen == wished and (note is None) == (wished == "on")
+
+
+@pytest.mark.parametrize(("p_drop", "chosen"), [(0.0, "record"), (0.1, "off")])
+def test_stacks_of_torch_are_recorded_but_for_noise_of_their_own(p_drop, chosen):
+    class Own(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.body = torch.nn.LSTM(1, 4, num_layers=2, dropout=p_drop, batch_first=True)
+
+    rule = Gradient(Settings())
+    rule.bind(Own(), ll.likelihoods.Categorical(4), 1000)
+    assert choose("auto", rule, torch.device("cuda"), 1000, lambda: None)[0] == chosen
 
 
 def test_what_does_not_fit_is_said():

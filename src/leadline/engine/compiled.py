@@ -36,6 +36,8 @@ _STEPS = {"cpu": range(8, 13), "cuda": range(40, 9, -1)}
 #: of the inputs of a call, and of the tensors of weights in all its steps: more take so long that a launch does not
 #: count, and longer still to record
 _CALL_BYTES, _CALL_TENSORS = 2**27, 400
+#: of a call whose steps go through rows one place after another: each is many launches already
+_CALL_ROWS = 4
 #: auto: runs below this many steps stay eager without measuring, so that two such runs decide alike
 _SHORT = 30_000
 _COMPILE_SECONDS, _TENSORS = 20.0, 6  # of a network with so many tensors of weights; more take longer in proportion
@@ -55,16 +57,24 @@ def obstacle(rule: Rule, device: torch.device) -> str | None:
         return "the schedule is a torch object"
     if device.type not in ("cpu", "cuda"):
         return f"device {device.type}"
-    return Inline.obstacle(rule.optimizer) or next(said(rule, "eager_only"), None)
+    if any(stack.dropout and stack.num_layers > 1 for stack in _stacks(rule)):
+        return "torch draws the dropout between layers of its recurrent stacks by itself"
+    return Inline.obstacle(rule.optimizer)
 
 
-def said(rule: Rule, name: str) -> Iterator[Any]:
-    """What the modules that a rule trains say of themselves: `eager_only`, the reason why a module is neither traced
-    nor recorded; `unrolled`, that its loop over the steps of a row is written out by a trace, which takes minutes to
-    compile.
-    """
-    modules = cast(Gradient, rule).objective.modules()
-    return (value for value in (getattr(module, name, None) for module in modules) if value)
+def whole_kernel(rule: Gradient) -> str | None:
+    """Why steps of this rule can be recorded but not traced, or None."""
+    kind = next((type(stack).__name__ for stack in _stacks(rule)), None)
+    return None if kind is None else f"torch's kernel of {kind} is one call that a trace would take apart"
+
+
+def _stacks(rule: Gradient) -> Iterator[nn.RNNBase]:
+    return (module for module in rule.objective.modules() if isinstance(module, nn.RNNBase))
+
+
+def unrolled(rule: Gradient) -> bool:
+    """Whether a module says that a trace writes out its loop over the steps of a row: to compile it takes minutes."""
+    return any(getattr(module, "unrolled", False) for module in rule.objective.modules())
 
 
 def compiler_missing(device: torch.device) -> str | None:
@@ -86,15 +96,18 @@ def choose(
     if wish == "off":
         return "off", None
     reason = obstacle(rule, device)
+    kernel = whole_kernel(cast(Gradient, rule)) if reason is None else None
     if reason is None and device.type == "cpu":
-        reason = compiler_missing(device)
+        reason = kernel or compiler_missing(device)
     if wish == "record" and device.type != "cuda":
         reason = f"device {device.type} has no recorded graphs"
     if reason is not None:
         return "off", f"not compiled: {reason}" if wish in ("on", "record") else None
+    if kernel is not None and wish == "on":
+        return "record", f"recorded, not compiled: {kernel}"
     if wish in ("on", "record"):
         return wish, None
-    if next(said(rule, "unrolled"), None):
+    if kernel is not None or unrolled(cast(Gradient, rule)):
         return "record" if device.type == "cuda" and steps >= _RECORDED else "off", None
     if device.type == "cuda":
         return _on_a_gpu(cast(Gradient, rule), steps, probe), None
@@ -178,10 +191,13 @@ class Compiled(Rule):
 
     def __init__(self, rule: Gradient, device: torch.device, full: int, inductor: bool = True, batch_bytes: int = 0):
         self.rule, self.device, self.inductor = rule, device, inductor
+        self.pure = whole_kernel(rule) is None
         most = min(_CALL_BYTES // max(1, batch_bytes), _CALL_TENSORS // max(1, len(rule.parameters)))
+        most = most if self.pure else min(most, _CALL_ROWS)
         self.steps_per_call = min(steps_together(full, _STEPS[device.type]), max(1, most))
         self._calls: dict[tuple[int, ...], Callable[..., Tensor]] = {}
         self._made: Inline | None = None
+        self._where: list[int] = []
         self._failed = False
 
     def bind(self, model: nn.Module, likelihood: Likelihood, total_steps: int) -> None:
@@ -204,6 +220,7 @@ class Compiled(Rule):
             return super().steps(batches, index)
         columns = _stack(batches)
         size = tuple(columns["y"].shape[:2])
+        self._look_where()
         if size not in self._calls:
             try:
                 self._calls[size] = self._prepare(columns, compiling=whole and self.inductor)
@@ -216,6 +233,14 @@ class Compiled(Rule):
         losses = self._calls[size](*columns.values(), self._scalars(rates))
         self._inline.counted(len(batches))
         return losses
+
+    def _look_where(self) -> None:
+        """Weights that have moved to another place in memory are not those of any recording: torch moves those of its
+        recurrent layers whenever a model is told where to be, even where it is already.
+        """
+        where = [] if self.pure else [p.data_ptr() for p in self._inline.parameters]
+        if where != self._where:
+            self._calls, self._where = {}, where
 
     def _scalars(self, rates: list[float]) -> Tensor:
         dtype = np.float64 if self._inline.parameters[0].dtype == torch.float64 else np.float32
@@ -238,7 +263,7 @@ class Compiled(Rule):
         Args:
             compiling: what is left over an epoch is not worth it: it is recorded only.
         """
-        step = Step(self.rule, self._inline, list(columns), together=not compiling)
+        step = Step(self.rule, self._inline, list(columns), together=not compiling, pure=self.pure)
         held, count = step.held, len(columns["y"])
         inputs = (*columns.values(), self._scalars([0.0] * count).to(self.device))
         if self.device.type == "cpu":

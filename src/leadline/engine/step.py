@@ -3,7 +3,8 @@
     step(φ, memory, buffers, fixed, batch, numbers) -> loss         changes the first three in place
 
 A trace of it is a plain list of tensor operations. It can be run as it is, through inductor, or recorded as a CUDA
-graph.
+graph. Where a model has kernels that no trace may enter, the step is no function of its weights but moves those of the
+model itself, as they are; this can be recorded too.
 """
 
 from __future__ import annotations
@@ -30,11 +31,15 @@ class Step:
     Args:
         columns: which columns of a batch there are.
         together: move all weights by a few large kernels, where no compiler joins the many small ones.
+        pure: whether gradients are a function of the tensors passed; else they are of `held`, whatever is passed.
     """
 
-    def __init__(self, rule: Gradient, inline: Inline, columns: Sequence[str], together: bool = False):
+    def __init__(
+        self, rule: Gradient, inline: Inline, columns: Sequence[str], together: bool = False, pure: bool = True
+    ):
         self.objective, self.rule, self.columns, self.together = rule.objective, rule, columns, together
-        self.update = inline.together() if together else inline.update()
+        self.update, self.pure = inline.together() if together else inline.update(), pure
+        self.own = inline.parameters
         moved = {id(p) for p in inline.parameters}
         name_of = {id(p): name for name, p in self.objective.named_parameters()}
         self.names = [name_of[id(p)] for p in inline.parameters]
@@ -55,22 +60,44 @@ class Step:
         batch = Batch(**dict(zip(self.columns, take(self.columns), strict=True)))
         [scalars] = rest
 
+        with torch.no_grad():
+            if self.pure:
+                value, moves = self._gradients(batch, parameters, buffers, fixed)
+            else:
+                value, moves = self._own_gradients(batch)
+            if (clip := self.rule.settings.clip) is not None:
+                moves = self._clipped(moves, clip)
+            self.update(parameters, slots, moves, scalars)
+        return value
+
+    def _gradients(
+        self, batch: Batch, parameters: list[Tensor], buffers: dict[str, Tensor], fixed: dict[str, Tensor]
+    ) -> tuple[Tensor, list[Tensor]]:
+        """Loss and gradients of these tensors; buffers change as training changes them."""
+
         def loss(values: dict[str, Tensor]) -> tuple[Tensor, dict[str, Tensor]]:
             fresh = {name: b.clone() for name, b in buffers.items()}  # training may change them in place
             with self.rule.autocast(batch):
                 return torch.func.functional_call(self.objective, (values, fresh, fixed), (batch,)), fresh
 
-        with torch.no_grad():
-            values = dict(zip(self.names, parameters, strict=True))
-            gradients, (value, fresh) = torch.func.grad_and_value(loss, has_aux=True)(values)
-            moves = [gradients[name] for name in self.names]
-            if (clip := self.rule.settings.clip) is not None:
-                norm = torch.stack([g.square().sum() for g in moves]).sum().sqrt()
-                factor = (clip / (norm + 1e-6)).clamp(max=1.0)
-                moves = [g * factor for g in moves]
-            self.update(parameters, slots, moves, scalars)
-            self._keep(buffers, fresh)
-        return value
+        values = dict(zip(self.names, parameters, strict=True))
+        gradients, (value, fresh) = torch.func.grad_and_value(loss, has_aux=True)(values)
+        self._keep(buffers, fresh)
+        return value, [gradients[name] for name in self.names]
+
+    @torch.enable_grad()
+    def _own_gradients(self, batch: Batch) -> tuple[Tensor, list[Tensor]]:
+        """Loss and gradients of the model's own weights."""
+        value = self.rule.loss(batch)
+        return value.detach(), list(torch.autograd.grad(value, self.own, materialize_grads=True))
+
+    def _clipped(self, moves: list[Tensor], clip: float) -> list[Tensor]:
+        if self.together:
+            norm = torch.linalg.vector_norm(torch.stack(torch._foreach_norm(moves)))
+            return list(torch._foreach_mul(moves, (clip / (norm + 1e-6)).clamp(max=1.0)))
+        norm = torch.stack([g.square().sum() for g in moves]).sum().sqrt()
+        factor = (clip / (norm + 1e-6)).clamp(max=1.0)
+        return [g * factor for g in moves]
 
     def _keep(self, buffers: dict[str, Tensor], fresh: dict[str, Tensor]) -> None:
         """Put what training made of the buffers into them."""
@@ -161,6 +188,7 @@ class Recorded:
             for _ in range(2):  # libraries allocate their work space, the compiler compiles
                 several(*held, *self.inputs)
         torch.cuda.current_stream().wait_stream(side)
+        gc.collect()  # what autograd remembers of a weight stays on its stream as long as any graph of it is alive
         with recording() as self.graph:
             self.losses = several(*held, *self.inputs)
         with torch.no_grad():
