@@ -5,6 +5,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import nn
+from torch.func import functional_call
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from leadline.errors import UserError
@@ -196,6 +197,32 @@ def test_the_gradient_of_elmans_state_stays_under_its_bound(scale):
     for lag in (1, 4, 12):
         jacobian = torch.autograd.functional.jacobian(lambda z, lag=lag: layer(x[:, :lag], (z,))[1][0][0], z)[:, 0]
         assert float(torch.linalg.matrix_norm(jacobian, 2)) <= scale**lag * (1 + 1e-12)
+
+
+@pytest.mark.parametrize("kind", [LSTM, GRU, Elman])
+@pytest.mark.parametrize("bias", [False, True])
+def test_a_single_step_has_the_gradients_of_the_kernel(kind, bias):
+    torch.manual_seed(0)
+    layer = kind(D, UNITS, bias=bias).double()
+    x, above = drawn(B, T, D), drawn(B, T, UNITS, seed=1)
+    whole = torch.autograd.grad(layer(x)[0], list(layer.parameters()), above)
+    state, steps = None, []
+    for x_t in x.split(1, 1):
+        y, state = layer(x_t, state)
+        steps.append(y)
+    single = torch.autograd.grad(torch.cat(steps, 1), list(layer.parameters()), above)
+    for one, other in zip(single, whole, strict=True):
+        close(one, other)
+
+
+@pytest.mark.parametrize("kind", [LSTM, GRU, Elman])
+def test_weights_that_are_put_in_place_of_others_are_those_that_count(kind):
+    """As populations and noise on weights do it."""
+    torch.manual_seed(0)
+    layer, other, x = kind(D, UNITS).double(), kind(D, UNITS).double(), drawn(B, T, D)
+    for steps in (T, 1):
+        swapped = functional_call(layer, dict(other.named_parameters()), (x[:, :steps],))
+        close(swapped[0], other(x[:, :steps])[0])
 
 
 def test_order_of_rows_without_gaps_is_their_own():

@@ -4,7 +4,7 @@
     ‖∂z_i/∂z_t‖ <= (α σ₁(U))^{i-t}      |a'| <= α: 1 of tanh and ReLU                      (2)
 
 Where σ₁(U) < 1/α the past fades: (2) goes to 0. That the bound grows, σ₁(U) > 1/α, is necessary for gradients that
-explode, and does not suffice.
+explode, and does not suffice. A row of one step takes no kernel of whole rows: it is two products and their activation.
 
 Notation   U -> kernel.weight_hh_l0, V -> kernel.weight_ih_l0, b -> the sum of kernel.bias_ih_l0 and kernel.bias_hh_l0:
            the names of torch.nn.RNN, whose state fits `kernel`;  σ₁ the largest singular value
@@ -15,10 +15,13 @@ from __future__ import annotations
 
 from typing import Any
 
+import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 from leadline.errors import UserError
-from leadline.layers.steps_there import at_last, closed, put_back
+from leadline.layers.half import guarded
+from leadline.layers.steps_there import State, at_last, closed, loop, put_back
 from leadline.settings import given, whole
 
 ACTIVATIONS = ("tanh", "relu")
@@ -31,13 +34,10 @@ class Elman(nn.Module):
         activation: a, "tanh" or "relu".
         bias: b.
 
-    >>> import torch
     >>> y, (z,) = Elman(3, 5)(torch.zeros(2, 7, 3))
     >>> y.shape, z.shape
     (torch.Size([2, 7, 5]), torch.Size([2, 5]))
     """
-
-    eager_only = "torch's kernel of a recurrence is one call that a trace would take apart"
 
     def __init__(self, dim: int, dim_output: int | None = None, activation: str = "tanh", bias: bool = True):
         super().__init__()
@@ -51,15 +51,37 @@ class Elman(nn.Module):
         self.dim_output = self.dim if dim_output is None else whole("dim_output", dim_output)
         self.kernel: Any = nn.RNN(self.dim, self.dim_output, nonlinearity=activation, bias=bias, batch_first=True)
 
-    def forward(
-        self, x: Tensor, state: tuple[Tensor, ...] | None = None, there: Tensor | None = None
-    ) -> tuple[Tensor, tuple[Tensor, ...]]:
+    def forward(self, x: Tensor, state: State | None = None, there: Tensor | None = None) -> tuple[Tensor, State]:
         """Every step, and the state behind the last one that is there."""
         x = x.to(self.kernel.weight_ih_l0.dtype)
         (z,) = state or (x.new_zeros(len(x), self.dim_output),)
+        if x.shape[1] == 1:
+            return loop(self._step, x, (z.to(x.dtype),), there)
         if there is None:
-            y, last = self.kernel(x, z[None].contiguous())  # eq. 1
-            return y, (last[0],)
+            y, last = self._run(x, z)
+            return y, (last,)
         x, order = closed(x, there)
-        y, _ = self.kernel(x, z[None].contiguous())
+        y, _ = self._run(x, z)
         return put_back(y, order, there), (at_last(y, there, z),)
+
+    def _weights(self) -> list[Tensor]:
+        """V, U and the parts of b as they are now: others may have been put in their place for a while."""
+        return [getattr(self.kernel, name) for name in self.kernel._flat_weights_names]
+
+    def _step(self, x: Tensor, state: State) -> State:
+        """Eq. 1 of one step, the state in its own precision."""
+        (V, U, *offsets), (z,) = self._weights(), state
+        b, c = offsets or (None, None)
+        a = F.linear(x, V, b).to(z.dtype) + F.linear(z, U, c).to(z.dtype)
+        return (a.tanh() if self.kernel.nonlinearity == "tanh" else a.relu(),)
+
+    def _run(self, x: Tensor, z: Tensor) -> tuple[Tensor, ...]:
+        """Every step, and the last state."""
+
+        def kernel(x: Tensor, z: Tensor, *weights: Tensor) -> tuple[Tensor, ...]:
+            run = torch.rnn_tanh if self.kernel.nonlinearity == "tanh" else torch.rnn_relu
+            first, bias = z[None].contiguous(), bool(self.kernel.bias)
+            y, last = run(x, first, weights, bias, 1, 0.0, self.training, False, True)  # eq. 1
+            return y, last[0]
+
+        return guarded(kernel, x, z, *self._weights())

@@ -35,6 +35,16 @@ def in_half(f: Callable[..., Tensors], *inputs: Tensor) -> Tensors:
     return cast(Tensors, _Above.apply(scale, inputs[0].dtype, *f(*cast(Tensors, _Below.apply(scale, *inputs)))))
 
 
+def guarded(f: Callable[..., Tensors], *inputs: Tensor) -> Tensors:
+    """f(*inputs), a kernel of a recurrent layer: by `in_half` where autocast takes it to float16, all in the type of
+    the first input.
+    """
+    first, *rest = inputs
+    if not (first.is_cuda and torch.is_autocast_enabled("cuda")):
+        return f(*inputs)
+    return in_half(f, first, *(value.to(first.dtype) for value in rest))
+
+
 class _Scale:
     """S of one backward pass: it is set above f, and read below."""
 

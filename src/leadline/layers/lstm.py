@@ -5,7 +5,8 @@
     h_t = o * tanh(z_t),     y_t = h_t                                                                (3)
 
 The kernels hand back the cell of the last step alone, which of a shorter row is padding. There one more channel of the
-input, 1 at steps that are not there, takes f to 1 and i to 0, exactly: the cell stays as it is.
+input, 1 at steps that are not there, takes f to 1 and i to 0, exactly: the cell stays as it is. A row of one step takes
+no such kernel: it is two products and what follows them.
 
 Notation   s the sigmoid;  W (four blocks, one above the other) -> kernel.weight_ih_l0, U -> kernel.weight_hh_l0,
            b -> kernel.bias_ih_l0, c -> kernel.bias_hh_l0: the names of torch.nn.LSTM, whose state fits `kernel`
@@ -18,10 +19,11 @@ from __future__ import annotations
 from typing import Any
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
-from leadline.layers.half import in_half
-from leadline.layers.steps_there import at_last, closed, put_back
+from leadline.layers.half import guarded
+from leadline.layers.steps_there import State, at_last, closed, loop, put_back
 from leadline.settings import whole
 
 _HOLD = 1e4  # whose sigmoid is 1 and that of its negative 0, to the last bit, and that is finite in 16 bits too
@@ -38,8 +40,6 @@ class LSTM(nn.Module):
     (torch.Size([2, 7, 5]), torch.Size([2, 5]), torch.Size([2, 5]))
     """
 
-    eager_only = "torch's kernel of an LSTM is one call that a trace would take apart"
-
     def __init__(self, dim: int, dim_output: int | None = None, bias: bool = True):
         super().__init__()
         self.dim = whole("dim", dim)
@@ -49,19 +49,33 @@ class LSTM(nn.Module):
             _, keep, _, _ = self.kernel.bias_ih_l0.data.chunk(4)  # type: ignore[operator]
             nn.init.ones_(keep)
 
-    def forward(
-        self, x: Tensor, state: tuple[Tensor, ...] | None = None, there: Tensor | None = None
-    ) -> tuple[Tensor, tuple[Tensor, ...]]:
+    def forward(self, x: Tensor, state: State | None = None, there: Tensor | None = None) -> tuple[Tensor, State]:
         """Every step, and hidden units and cell behind the last one that is there."""
         x = x.to(self.kernel.weight_ih_l0.dtype)
         nothing = x.new_zeros(len(x), self.dim_output)
         h, z = state or (nothing, nothing)
+        if x.shape[1] == 1:
+            return loop(self._step, x, (h.to(x.dtype), z.to(x.dtype)), there)
         if there is None:
-            y, h, z = self._run(x, h, z, self.kernel._flat_weights)
+            y, h, z = self._run(x, h, z, self._weights())
             return y, (h, z)
         x, order = closed(x, there)
         y, z = self._holding(x, h, z, there.gather(1, order))
         return put_back(y, order, there), (at_last(y, there, h), z)
+
+    def _weights(self) -> list[Tensor]:
+        """W, U, b and c as they are now: others may have been put in their place for a while."""
+        return [getattr(self.kernel, name) for name in self.kernel._flat_weights_names]
+
+    def _step(self, x: Tensor, state: State) -> State:
+        """Eqs. 1 to 3 of one step, the cell in its own precision."""
+        (W, U, *offsets), (h, z) = self._weights(), state
+        if not x.is_cuda:
+            return torch.lstm_cell(x, (h, z), W, U, *offsets)
+        read, kept = F.linear(x, W), F.linear(h, U)
+        with torch.autocast("cuda", enabled=False):  # all that follows the products is one kernel, as in lstm_cell
+            h, z, _ = torch.ops.aten._thnn_fused_lstm_cell(read.to(z.dtype), kept.to(z.dtype), z, *offsets)
+        return h, z
 
     def _holding(self, x: Tensor, h: Tensor, z: Tensor, there: Tensor) -> tuple[Tensor, Tensor]:
         """Every step, and the cell, which steps that are not there leave as it is."""
@@ -85,5 +99,4 @@ class LSTM(nn.Module):
             y, h, z = torch.lstm(x, first, weights, bool(self.kernel.bias), 1, 0.0, self.training, False, True)
             return y, h[0], z[0]
 
-        halved = x.is_cuda and torch.is_autocast_enabled("cuda")
-        return in_half(kernel, x, h.to(x.dtype), z.to(x.dtype), *weights) if halved else kernel(x, h, z, *weights)
+        return guarded(kernel, x, h, z, *weights)

@@ -78,12 +78,12 @@ def loop(step: Callable[[Tensor, State], State], x: Tensor, state: State, there:
     >>> total.flatten().tolist(), last.item()
     ([1.0, 2.0, 3.0], 3.0)
     """
-    B, T, _ = x.shape
-    rows = [None] * T if there is None else there[..., None].unbind(1)
+    rows = [None] * x.shape[1] if there is None else there[..., None].unbind(1)
     y = []
     for x_t, has in zip(x.unbind(1), rows, strict=True):
         new = step(x_t, state)
         state = new if has is None else tuple(torch.where(has, a, b) for a, b in zip(new, state, strict=True))
-        y.append(state[0])
-    every = torch.stack(y, 1) if y else state[0].new_zeros(B, 0, state[0].shape[-1])
+        y.append(state[0][:, None])
+    y = y or [state[0][:, None][:, :0]]
+    every = y[0] if len(y) == 1 else torch.cat(y, 1)  # one step is not copied
     return every if there is None else every.masked_fill(~there[..., None], 0.0), state
