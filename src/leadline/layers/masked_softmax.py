@@ -22,9 +22,24 @@ def masked_softmax(scores: Tensor, allowed: Tensor) -> Tensor:
     >>> masked_softmax(torch.zeros(2, 3), torch.tensor([[True, True, False], [False, False, False]])).tolist()
     [[0.5, 0.5, 0.0], [0.0, 0.0, 0.0]]
     """
+    return limited_softmax(scores, *limits(allowed))
+
+
+def limits(allowed: Tensor) -> tuple[Tensor, Tensor]:
+    """What `limited_softmax` asks for, once for many scores: entries that are shut, and whether nothing is allowed. An
+    empty row keeps its scores, so that their softmax stays finite.
+    """
     some = allowed.any(-1, keepdim=True)
-    held = scores.masked_fill(~allowed & some, -math.inf)  # an empty row keeps its scores: softmax of it stays finite
-    return held.softmax(-1).masked_fill(~some, 0.0)
+    return ~allowed & some, ~some
+
+
+def limited_softmax(scores: Tensor, shut: Tensor, empty: Tensor) -> Tensor:
+    """Eq. 1 over the last axis, of `limits`.
+
+    >>> limited_softmax(torch.zeros(1, 3), *limits(torch.tensor([[True, True, False]]))).tolist()
+    [[0.5, 0.5, 0.0]]
+    """
+    return scores.masked_fill(shut, -math.inf).softmax(-1).masked_fill(empty, 0.0)
 
 
 def within(lengths: Tensor, S: int) -> Tensor:

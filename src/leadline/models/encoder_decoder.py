@@ -44,7 +44,7 @@ from leadline.layers.dropout import Dropout
 from leadline.layers.elman import Elman
 from leadline.layers.gru import GRU
 from leadline.layers.lstm import LSTM
-from leadline.layers.masked_softmax import masked_softmax
+from leadline.layers.masked_softmax import limited_softmax, limits
 from leadline.layers.steps_there import State
 from leadline.layers.unembedding import unembed
 from leadline.models.sizes import check_sizes
@@ -63,6 +63,11 @@ class _Source(NamedTuple):
     keys: Tensor  # (B, S, …)
     m: Tensor  # (B, S, D)
     there: Tensor  # (B, S)
+    limits: tuple[Tensor, Tensor]  # of the softmax of eq. 4
+
+    @classmethod
+    def of(cls, keys: Tensor, m: Tensor, there: Tensor) -> _Source:
+        return cls(keys, m, there, limits(there[:, None]))
 
 
 class EncoderDecoder(nn.Module, Configured):
@@ -175,7 +180,8 @@ class EncoderDecoder(nn.Module, Configured):
             first = bridge(torch.cat(parts, -1)).tanh().to(h.dtype)  # eq. 2
             states.append(tuple(part.contiguous() for part in first.chunk(len(parts), -1)))
         m = self.leave_source(h)
-        return _Source(m if self.score is None else self.score.keys(m), m, there), states  # type: ignore[operator]
+        keys = m if self.score is None else self.score.keys(m)  # type: ignore[operator]
+        return _Source.of(keys, m, there), states
 
     def cache(
         self, B: int, length: int, device: torch.device | str = "cpu", dtype: torch.dtype = torch.float32
@@ -197,7 +203,7 @@ class EncoderDecoder(nn.Module, Configured):
         new, [room] = cache.at[:, :1] == 0, cache.sources
         both = zip(cache.begins, cache.states, strict=True)
         states = [tuple(torch.where(new, a, b) for a, b in zip(*pair, strict=True)) for pair in both]
-        seen = _Source(room.keys, room.values, cache.source_there)  # type: ignore[arg-type]
+        seen = _Source.of(room.keys, room.values, cache.source_there)  # type: ignore[arg-type]
         h, after, _ = self._written(x, states, seen, cache.there)
         for state, values in zip(cache.states, after, strict=True):
             for part, value in zip(state, values, strict=True):
@@ -232,12 +238,13 @@ class EncoderDecoder(nn.Module, Configured):
     def _asking(
         self, layer: Any, h: Tensor, state: State, seen: _Source, there: Tensor | None
     ) -> tuple[Tensor, State, Tensor]:
-        """Eq. 6, step by step."""
-        ys, weights = [], []
-        for t, h_t in enumerate(h.split(1, 1)):
+        """Eq. 6, step by step; what no step has to wait for comes before all."""
+        x, ys, weights = layer.norm(h), [], []
+        for t, x_t in enumerate(x.split(1, 1)):
             a_t = self._weights(state[0][:, None].to(h.dtype), seen)
             c_t = a_t.to(h.dtype) @ seen.m
-            y, state = layer(h_t, state, None if there is None else there[:, t : t + 1], c_t)
+            both = torch.cat([x_t, c_t.to(x.dtype)], -1)
+            y, state = layer.branch(both, state, None if there is None else there[:, t : t + 1])
             ys.append(y)
             weights.append(a_t)
         return torch.cat(ys, 1), state, torch.cat(weights, 1)
@@ -245,7 +252,7 @@ class EncoderDecoder(nn.Module, Configured):
     def _weights(self, q: Tensor, seen: _Source) -> Tensor:
         q = q * self.dim**-0.5 if self.attention == "bilinear" else q
         scores = self.score.scores(q, seen.keys)  # type: ignore[union-attr, operator]
-        return masked_softmax(scores, seen.there[:, None])  # eq. 4
+        return limited_softmax(scores, *seen.limits)  # eq. 4
 
     def _own(self, target: Tensor, states: list[State], seen: _Source) -> Tensor:
         """Features (B, T, D) of targets in which some words are the model's own."""
@@ -295,14 +302,10 @@ class _Layer(nn.Module):
         super().__init__()
         self.branch, self.norm = branch, nn.LayerNorm(dim)
 
-    def forward(
-        self, h: Tensor, state: State | None, there: Tensor | None, c: Tensor | None = None
-    ) -> tuple[Tensor, State]:
-        x = self.norm(h)
-        x = x if c is None else torch.cat([x, c.to(x.dtype)], -1)
+    def forward(self, h: Tensor, state: State | None, there: Tensor | None) -> tuple[Tensor, State]:
         if state is not None:  # which a kernel may have handed back in fewer bits
             state = tuple(part.to(h.dtype) for part in state)
-        return self.branch(x, state, there)
+        return self.branch(self.norm(h), state, there)
 
 
 def _score(kind: str, dim: int) -> nn.Module | None:
