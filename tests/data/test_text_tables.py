@@ -92,6 +92,7 @@ def test_rows_without_text_or_target_are_refused(tmp_path, words):
         ({"task": "pairs", "source": "review"}, "target must name"),
         ({"task": "spans"}, "text must name|two columns"),
         ({"text": ["review", "mood", "stars"], "target": "mood"}, "one column or two"),
+        ({"text": ["review", "mood"], "target": "mood"}, "must not be among the texts"),
     ],
 )
 def test_columns_are_refused_by_name(tmp_path, words, options, message):
