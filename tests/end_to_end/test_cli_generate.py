@@ -1,5 +1,7 @@
 """`leadline generate`, on runs of seconds: a model that has learned two sentences, and one that knows words alone."""
 
+import gzip
+import io
 import json
 
 import pytest
@@ -100,7 +102,7 @@ def test_a_prompt_comes_from_a_file(run, capsys, tmp_path):
     "words, message",
     [
         (("--prompt", "a", "--prompt-file", "b"), "the prompt must come from one place"),
-        (("--prompt-file", "nowhere.txt"), "--prompt-file must be a file of text. Got nowhere.txt: No such file"),
+        (("--prompt-file", "nowhere.txt"), "--prompt-file must be a file of text. Got no file nowhere.txt"),
         (("--prompt", "a dog ran to the door. " * 20), "a prompt must leave a place in the context of 24 tokens"),
         (("--most", "0"), "most must be a whole number of at least 1"),
         (("--temperature", "-1"), "temperature must be a number of at least 0"),
@@ -168,7 +170,37 @@ def test_words_are_drawn_or_searched_for_and_not_both(run, word, capsys):
 def test_a_folder_is_no_file_of_texts(run, tmp_path, capsys):
     assert main(["predict", run, str(tmp_path)]) == 2
     told = " ".join(capsys.readouterr().err.split())
-    assert "must be a file of texts" in told and "the folder" in told
+    assert "must be a file of text" in told and "the folder" in told
+
+
+@pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16", "latin-1"])
+def test_texts_are_read_however_they_are_written(run, tmp_path, capsys, encoding):
+    text = "the cät\r\n\r\na dog\fran\r\n"
+    (tmp_path / "plain.txt").write_bytes(text.replace("\r\n", "\n").encode())
+    (tmp_path / "other.txt").write_bytes(text.encode(encoding))
+    with gzip.open(tmp_path / "packed.txt.gz", "wb") as file:
+        file.write(text.encode(encoding))
+    found = []
+    for name in ("plain.txt", "other.txt", "packed.txt.gz"):
+        assert main(["predict", run, str(tmp_path / name)]) == 0
+        line = (run, "--prompt-file", tmp_path / name, "--most", 3)
+        found.append((capsys.readouterr().out, answer(capsys, *line)["texts"]))
+    assert found[0] == found[1] == found[2] and found[0][0].count("\n") == 3
+
+
+def test_texts_are_piped_in(run, capsys, monkeypatch):
+    monkeypatch.setattr("sys.stdin", io.StringIO("\ufeffthe cat sat\r\n"))
+    assert main(["predict", run, "-"]) == 0
+    assert capsys.readouterr().out.splitlines()[1].startswith("the cat sat,")
+    for closed in (None, _Closed()):
+        monkeypatch.setattr("sys.stdin", closed)
+        assert "must be there to be read" in answer(capsys, run, "--prompt-file", "-", code=2)["error"]
+        assert main(["predict", run, "-"]) == 2
+
+
+class _Closed(io.StringIO):
+    def read(self, size=-1):
+        raise OSError(9, "Bad file descriptor")
 
 
 def test_each_line_of_a_file_is_scored(run, tmp_path, capsys):

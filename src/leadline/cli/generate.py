@@ -9,16 +9,16 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 from leadline.cli.flag import Flag, Kind
+from leadline.cli.given import text_of
 from leadline.cli.line import Line
 from leadline.cli.screen import Screen
 from leadline.cli.words import need_run
 from leadline.data.text_tables import lacking
 from leadline.data.tokens import Tokens
-from leadline.errors import DataError, UserError
+from leadline.errors import UserError
 
 USAGE = 'leadline generate RUN [--prompt "…" | --prompt-file FILE] [--most 200]'
 EXAMPLES = (
@@ -104,24 +104,13 @@ def _behind(trained: Any) -> bool:
 
 def _prompts(trained: Any, prompt: str | None, file: str | None) -> list[str]:
     if file is not None:
-        prompt = _read(file)
+        prompt = text_of(file, "--prompt-file").removesuffix("\n")
     if _behind(trained):
         return [prompt or ""]
-    sentences = [sentence for sentence in (prompt or "").splitlines() if sentence.strip()]
+    sentences = [sentence for sentence in (prompt or "").split("\n") if sentence.strip()]
     if not sentences:
         raise UserError("there must be a sentence to translate", got="none", do='Write --prompt "…"')
     return sentences
-
-
-def _read(file: str) -> str:
-    try:
-        text = sys.stdin.read() if file == "-" else Path(file).read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        reason = "which is no UTF-8 text" if isinstance(error, UnicodeDecodeError) else error.strerror
-        raise DataError(
-            "--prompt-file must be a file of text", got=f"{file}: {reason}", do="Name one that can be read"
-        ) from None
-    return text.removesuffix("\n")
 
 
 class _Typed:
