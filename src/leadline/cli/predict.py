@@ -22,8 +22,8 @@ its group, its time, and `predicted`, `low` and `high`. A run on sequences takes
 each step.
 
 A run on text takes a table with the columns that it was trained on, or one text a line, in a file or, with - for
-INPUT, piped in. Classes and numbers come as for any table; other tasks add `translation`, `filled` (the likeliest word for each mask), `tags`, `answer`, or,
-of a run that writes, `tokens`, `nll` and `bits_per_byte`.
+INPUT, piped in. Classes and numbers come as for any table; other tasks add `translation`, `filled` (the likeliest word
+for each mask), `tags`, `answer`, or, of a run that writes, `tokens`, `nll` and `bits_per_byte`.
 """
 
 from __future__ import annotations

@@ -289,7 +289,9 @@ def _names(table: Table, text: str | Sequence[str] | None, usual: Sequence[str],
         raise UserError("text must be one column or two", got=f"{len(names)}", do="Join some of them")
     if target in names:
         raise UserError(
-            "the target must not be among the texts, which would tell it", got=given("target", target), do="Take one out"
+            "the target must not be among the texts, which would tell it",
+            got=given("target", target),
+            do="Take one out",
         )
     return names
 
