@@ -181,6 +181,40 @@ def test_spans(tmp_path, words):
     assert f"beyond {most} tokens" in str(short.account) and short.train.x.shape[1] == most
 
 
+@pytest.fixture(scope="module")
+def lossy():
+    """A tokenizer as BERT's: capitals and accents are dropped, and so are spaces."""
+    from tokenizers import Tokenizer as Inner
+    from tokenizers import decoders, models, normalizers, pre_tokenizers, trainers
+
+    inner = Inner(models.WordPiece(unk_token="[UNK]"))
+    inner.normalizer = normalizers.BertNormalizer(lowercase=True, strip_accents=True)
+    inner.pre_tokenizer, inner.decoder = pre_tokenizers.BertPreTokenizer(), decoders.WordPiece()
+    specials = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+    lines = [f"{_line(k, 50)} naive tre" for k in range(20)]
+    inner.train_from_iterator(lines, trainers.WordPieceTrainer(vocab_size=60, special_tokens=specials))
+    return Tokenizer(inner)
+
+
+def test_spans_of_a_tokenizer_that_loses_spaces_and_capitals(tmp_path, lossy):
+    rows = []
+    for k in range(30):
+        context = f"{_line(k).title()}  Naïve Tree — (SEVEN ☃) the {_line(k + 7)}"
+        answer = ("Naïve Tree", "SEVEN ☃", context.split()[-1])[k % 3]
+        rows.append({"question": "Which tree?", "context": context, "answer": answer})
+    path = tmp_path / "asked.jsonl"
+    path.write_text("\n".join(json.dumps(row) for row in rows))
+    data = text(path, task="spans", tokenizer=lossy)
+    assert data.account.used == 30 and not lossy.exact
+    for name, split in data.splits():
+        x, y = data.asked(torch.arange(len(split)), name)
+        for row, (first, last), line in zip(x.tolist(), y.tolist(), split.rows.tolist()):
+            told = rows[line - 1]
+            found = data.inputs.stretch(told["question"], told["context"], first, last)
+            assert found == told["answer"]
+            assert row[first : last + 1] == lossy.encode(told["answer"])
+
+
 def test_tags(tmp_path, words):
     path = tmp_path / "ner.txt"
     tag = {"cat": "B-ANIMAL", "dog": "B-ANIMAL"}

@@ -131,7 +131,8 @@ def _row(inputs: Tokens, tokens: Any) -> Tensor:
 def _answer(run: Run, inputs: Tokens, texts: list[list[str]]) -> str:
     row = inputs.read([tuple(text) for text in texts])
     begin, end = run.predict(row).mode[0].tolist()
-    return inputs.tokenizer.decode(inputs.encode(row)[0, int(begin) : int(end) + 1].tolist()).strip()
+    question, context = texts[0]
+    return inputs.stretch(question, context, int(begin), int(end))
 
 
 def _scored(run: Run, inputs: Tokens, texts: list[str]) -> dict[str, list[str]]:

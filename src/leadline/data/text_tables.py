@@ -152,12 +152,11 @@ def spanned(rows: Rows, text: str | Sequence[str] | None, target: str | None, ho
     inputs = Tokens("spans", how.length, own, names=names)
     tokens = [_encoded(own, side) for side in sides]
     x, begun, cut = framed_rows(inputs, tokens)
-    spans = [
-        _span(own, contexts[row], tokens[1][k], where[row], len(answers[row])) for k, row in enumerate(used.tolist())
-    ]
+    tokens_at = {context: own.places(context) for context in dict.fromkeys(sides[1])}
+    spans = [_span(tokens_at[contexts[row]], where[row], len(answers[row])) for row in used.tolist()]
     ends = np.array([-1 if span is None else span[1] for span in spans])
     unknown, beyond = ends < 0, ends >= begun[:, 1]
-    rows.refuse(_spread(unknown, used, len(rows.used)), "the tokenizer does not keep the context as it is written")
+    rows.refuse(_spread(unknown, used, len(rows.used)), "the tokenizer has nothing for the answer")
     rows.refuse(_spread(beyond & ~unknown, used, len(rows.used)), f"the answer lies beyond {how.length} tokens")
     left = rows.left()
     y = torch.tensor([[0, 0] if span is None else list(span) for span in spans]) + torch.from_numpy(begun[:, :1])
@@ -321,20 +320,23 @@ def _spread(mask: np.ndarray, rows: np.ndarray, count: int) -> np.ndarray:
 
 
 def _found(context: str, answer: str, place: int) -> int:
-    """Where the answer begins: as told, if it stands there, or at its first place."""
+    """Where the answer begins: as told, if it stands there, or at its first place, if there is one as whole words.
+
+    >>> _found("the cat sat at home", "at", -1), _found("the cat sat", "at", -1)
+    (12, 5)
+    """
     if place >= 0 and context.startswith(answer, place):
         return place
-    return context.find(answer) if answer else -1
+    alone = re.search(rf"(?<!\w){re.escape(answer)}(?!\w)", context) if answer else None
+    return alone.start() if alone else context.find(answer) if answer else -1
 
 
 def _whole(word: str) -> int:
     return int(float(word)) if re.fullmatch(r"\d+(\.0*)?", word) else -1
 
 
-def _span(own: Tokenizer, context: str, tokens: np.ndarray, place: int, length: int) -> tuple[int, int] | None:
-    """The first and the last token of a stretch of a text; None if the tokens do not spell the text."""
-    ends = np.cumsum(np.asarray(own.token_bytes)[tokens])
-    if not len(ends) or ends[-1] != len(context.encode()):
-        return None
-    first, last = (len(context[:k].encode()) for k in (place, place + length))
-    return int(np.searchsorted(ends, first, "right")), int(np.searchsorted(ends, last, "left"))
+def _span(places: np.ndarray, place: int, length: int) -> tuple[int, int] | None:
+    """The first and the last token of a stretch of a text, by the places of its tokens; None if none stands there."""
+    begins, ends = places.T
+    there = np.flatnonzero((ends > place) & (begins < place + length))
+    return (int(there[0]), int(there[-1])) if len(there) else None
