@@ -151,6 +151,18 @@ def test_equal_sources_stay_in_one_split(tmp_path, words):
     assert len(sources) == 3 and sum(map(len, sources)) == len(set.union(*sources)) == 20
 
 
+def test_equal_texts_of_classes_stay_in_one_split_which_are_still_stratified(tmp_path, words):
+    path = tmp_path / "repeated.csv"
+    lines = [f"{_line(k % 40)},{'good' if k % 40 < 8 else 'bad'}" for k in range(200)]
+    path.write_text("review,mood\n" + "\n".join(lines))
+    data = text(path, text="review", target="mood", tokenizer=words)
+    train, val, test = (set(map(tuple, split.x.tolist())) for _, split in data.splits())
+    assert not train & val and not train & test and not val & test and len(train | val | test) == 40
+    assert sum(len(split) for _, split in data.splits()) == 200
+    assert all(0.1 < float((split.y == 1).double().mean()) < 0.4 for _, split in data.splits())
+    assert "160 rows repeat a text: equal ones fall in one split" in str(data.account)
+
+
 def test_lines_without_a_tab_are_refused(tmp_path, words):
     path = _tsv(tmp_path)
     path.write_text(path.read_text() + "\nno tab here\n")

@@ -93,7 +93,7 @@ def labelled(rows: Rows, text: str | Sequence[str] | None, target: str | None, h
     used = rows.left()
     y, kind = outcome.settle(used, None, rows.table.at)
     texts = [[column[row] for row in used] for column in texts]
-    parts = how.held.rows(len(used), stratify=y if kind.discrete else None)
+    parts = _kept_whole(rows, list(zip(*texts)), y if kind.discrete else None, how.held)
     own = how.words(texts, parts[0])
     encoded = [_encoded(own, column) for column in texts]
     frame = (own.cls is not None) + len(encoded) * (own.sep is not None)
@@ -302,6 +302,19 @@ def _check(table: Table, role: str, name: str | None) -> None:
             got=f"{role} {name!r}",
             do=named(str(name), list(table.columns)).rstrip("."),
         )
+
+
+def _kept_whole(rows: Rows, texts: Sequence[tuple[str, ...]], classes: Tensor | None, held: Held) -> list[Tensor]:
+    """The rows of each split: distinct texts are drawn, by the class of their first row, and bring all that are equal."""
+    number: dict[tuple[str, ...], int] = {}
+    code = torch.tensor([number.setdefault(text, len(number)) for text in texts])
+    more = len(texts) - len(number)
+    if not more or held.every is not None or len(number) < 3:
+        return held.rows(len(texts), stratify=classes)
+    rows.notes.append(f"{counted(more, 'row')} repeat{'s' if more == 1 else ''} a text: equal ones fall in one split")
+    first = torch.full((len(number),), len(texts)).scatter_reduce(0, code, torch.arange(len(texts)), "amin")
+    drawn = held.rows(len(number), stratify=None if classes is None else classes[first])
+    return [torch.isin(code, part).nonzero().flatten() for part in drawn]
 
 
 def _together(texts: Sequence[str], held: Held) -> dict[str, Tensor]:
