@@ -163,6 +163,20 @@ def test_equal_texts_of_classes_stay_in_one_split_which_are_still_stratified(tmp
     assert "160 rows repeat a text: equal ones fall in one split" in str(data.account)
 
 
+@pytest.mark.parametrize(("name", "sign"), [("sms.tsv", "\t"), ("sms.csv", ",")])
+def test_a_file_without_a_line_of_names_is_read_by_places(tmp_path, words, name, sign):
+    path = tmp_path / name
+    path.write_text("\n".join(f"{'spam' if k % 4 else 'ham'}{sign}{_line(k)} {k}" for k in range(40)))
+    data = text(path, text="column_2", target="column_1", tokenizer=words)
+    assert data.account.read == 40 and data.target.classes == ("ham", "spam")
+    assert "the first line is a row" in str(data.account)
+    with pytest.raises(DataError, match="no line of names, write column_1"):
+        text(path, text="text", target="label", tokenizer=words)
+    assert text(path, text="column_2", tokenizer=words, length=8).account.read == 40
+    path.write_text(f"column_2{sign}kind\n" + path.read_text())
+    assert text(path, text="column_2", target="kind", tokenizer=words).account.read == 40
+
+
 def test_lines_without_a_tab_are_refused(tmp_path, words):
     path = _tsv(tmp_path)
     path.write_text(path.read_text() + "\nno tab here\n")

@@ -30,7 +30,7 @@ from leadline.translation import translate
 def table_of(path: Path, inputs: Tokens) -> tuple[Table, list[list[str]]]:
     """A file as a table, and the texts of each row: one, or two where two columns were trained on."""
     if path.name.lower().endswith(TABLES):
-        table = read_text_table(path, plain=inputs.names == ("column_1",)).table
+        table = read_text_table(path, inputs.names == ("column_1",), inputs.names or ()).table
         if not len(table):
             raise DataError(f"{path.name} must have rows", got="a header and no row", do="Check that it was written")
         columns = text_columns(table, inputs.names or ("text",))

@@ -22,6 +22,7 @@ from leadline.data.columns import named
 from leadline.data.data import Data, Split
 from leadline.data.held_out import Held
 from leadline.data.outcome import read_outcome, with_figures
+from leadline.data.table import DELIMITED
 from leadline.data.target import Target
 from leadline.data.text_rows import Rows, sentences
 from leadline.data.tokens import NOTHING, Tokens, framed_rows, padded, pair_rows
@@ -297,11 +298,10 @@ def _names(table: Table, text: str | Sequence[str] | None, usual: Sequence[str],
 
 def _check(table: Table, role: str, name: str | None) -> None:
     if name is None or name not in table.columns:
-        raise DataError(
-            f"{role} must name a column of {table.source}",
-            got=f"{role} {name!r}",
-            do=named(str(name), list(table.columns)).rstrip("."),
-        )
+        do = named(str(name), list(table.columns)).rstrip(".")
+        if table.source.lower().endswith(DELIMITED) and not table.nameless:
+            do += ". If the first line is a row, and no line of names, write column_1, column_2 …"
+        raise DataError(f"{role} must name a column of {table.source}", got=f"{role} {name!r}", do=do)
 
 
 def _kept_whole(rows: Rows, texts: Sequence[tuple[str, ...]], classes: Tensor | None, held: Held) -> list[Tensor]:
