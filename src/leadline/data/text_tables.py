@@ -305,7 +305,7 @@ def _check(table: Table, role: str, name: str | None) -> None:
 
 
 def _kept_whole(rows: Rows, texts: Sequence[tuple[str, ...]], classes: Tensor | None, held: Held) -> list[Tensor]:
-    """The rows of each split: distinct texts are drawn, by the class of their first row, and bring all that are equal."""
+    """The rows of each split: distinct texts are drawn, by the class of their first row, and bring their equals."""
     number: dict[tuple[str, ...], int] = {}
     code = torch.tensor([number.setdefault(text, len(number)) for text in texts])
     more = len(texts) - len(number)
