@@ -17,7 +17,7 @@ import torch
 from torch import Tensor, nn
 
 from leadline.data.inputs import Inputs
-from leadline.engine.decoder import scorer_of
+from leadline.engine.decoder import Decodable, scorer_of
 from leadline.errors import UserError
 from leadline.settings import whole
 from leadline.text.beam import beam_search
@@ -70,7 +70,7 @@ def generate(
     top_p: float | None = None,
     min_p: float | None = None,
     repetition: float = 1.0,
-    allowed: Tensor | Constraint | None = None,
+    allowed: Tensor | Constraint | str | None = None,
     beams: int = 1,
     groups: int = 1,
     diversity: float = 0.0,
@@ -91,14 +91,14 @@ def generate(
         temperature: as of `leadline.text.choosing.Choice`; by default 1 where a text goes on, and for translations 0,
             the likeliest words, unless top_k, top_p, min_p or count ask for drawn ones.
         top_k, top_p, min_p, repetition: as of `Choice`.
-        allowed: words that may come, (V,), or without beams a function of the tokens so far; by default all but the
-            special ones, and the one that closes a document.
+        allowed: words that may come, (V,), the characters that they may be made of, or without beams a function of the
+            tokens so far; by default all but the special ones, and the one that closes a document.
         beams: texts searched at once, at most 1,024; 1 draws words instead.
         groups, diversity, penalty, early: as of `leadline.text.beam.beam_search`.
         stop: texts that end one.
         seed: of the first text, at least 0; the next ones have the next numbers.
         count: texts for each prompt, at least 1.
-        slide: go on behind the context.
+        slide: go on behind the context; a prompt that fills it is read from its last half too.
         on_text: called as text comes, with the number of the text.
     """
     tokens = _of_words(inputs)
@@ -120,10 +120,11 @@ def generate(
     count, most, seed = whole("count", count), whole("most", most), whole("seed", seed, 0, 2**62 - 1)
     own = tokens.tokenizer
     end = Stop(() if own.end is None else (own.end,), stops, own.bytes_of)
-    if allowed is None:
-        allowed = torch.from_numpy(~own.special) | (
-            torch.arange(own.num_tokens) == (-1 if own.end is None else own.end)
-        )
+    if allowed is None or isinstance(allowed, str):
+        allowed = _writable(tokens, allowed)
+    context = context_of(model, tokens)
+    if slide:
+        rows = [row if len(row) < context else row[-max(1, context // 2) :] for row in rows]
     longest = max(len(row) for row in checked(rows, None))
     times = 1 if beams > 1 else count
     source = None if source is None else source.repeat_interleave(times, 0)
@@ -152,6 +153,29 @@ def generate(
         if rest and on_text is not None:
             on_text(number, rest)
     return made
+
+
+def context_of(model: nn.Module, inputs: Tokens) -> int:
+    """Tokens of a text that a model reads at once."""
+    return model.length if isinstance(model, Decodable) else inputs.length
+
+
+def _writable(tokens: Tokens, letters: str | None) -> Tensor:
+    """Words that may be written, (V,): those of some characters alone, or all, and what closes a document."""
+    own = tokens.tokenizer
+    closes = torch.arange(own.num_tokens) == (-1 if own.end is None else own.end)
+    if letters is None:
+        return torch.from_numpy(~own.special) | closes
+    known = set(letters)
+    pieces = [own.bytes_of(token).decode("utf-8", "replace") for token in range(own.num_tokens)]
+    found = torch.tensor([bool(piece) and known.issuperset(piece) for piece in pieces])
+    if not found.any():
+        raise UserError(
+            "there must be a token of the characters that are allowed",
+            got=f"allowed={letters!r}",
+            do="Name all characters that may be written, the space among them",
+        )
+    return found | closes
 
 
 def _of_words(inputs: Inputs) -> Tokens:

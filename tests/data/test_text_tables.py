@@ -92,6 +92,7 @@ def test_rows_without_text_or_target_are_refused(tmp_path, words):
         ({"task": "pairs", "source": "review"}, "target must name"),
         ({"task": "spans"}, "text must name|two columns"),
         ({"text": ["review", "mood", "stars"], "target": "mood"}, "one column or two"),
+        ({"text": ["review", "mood"], "target": "mood"}, "must not be among the texts"),
     ],
 )
 def test_columns_are_refused_by_name(tmp_path, words, options, message):
@@ -150,6 +151,32 @@ def test_equal_sources_stay_in_one_split(tmp_path, words):
     assert len(sources) == 3 and sum(map(len, sources)) == len(set.union(*sources)) == 20
 
 
+def test_equal_texts_of_classes_stay_in_one_split_which_are_still_stratified(tmp_path, words):
+    path = tmp_path / "repeated.csv"
+    lines = [f"{_line(k % 40)},{'good' if k % 40 < 8 else 'bad'}" for k in range(200)]
+    path.write_text("review,mood\n" + "\n".join(lines))
+    data = text(path, text="review", target="mood", tokenizer=words)
+    train, val, test = (set(map(tuple, split.x.tolist())) for _, split in data.splits())
+    assert not train & val and not train & test and not val & test and len(train | val | test) == 40
+    assert sum(len(split) for _, split in data.splits()) == 200
+    assert all(0.1 < float((split.y == 1).double().mean()) < 0.4 for _, split in data.splits())
+    assert "160 rows repeat a text: equal ones fall in one split" in str(data.account)
+
+
+@pytest.mark.parametrize(("name", "sign"), [("sms.tsv", "\t"), ("sms.csv", ",")])
+def test_a_file_without_a_line_of_names_is_read_by_places(tmp_path, words, name, sign):
+    path = tmp_path / name
+    path.write_text("\n".join(f"{'spam' if k % 4 else 'ham'}{sign}{_line(k)} {k}" for k in range(40)))
+    data = text(path, text="column_2", target="column_1", tokenizer=words)
+    assert data.account.read == 40 and data.target.classes == ("ham", "spam")
+    assert "the first line is a row" in str(data.account)
+    with pytest.raises(DataError, match="no line of names, write column_1"):
+        text(path, text="text", target="label", tokenizer=words)
+    assert text(path, text="column_2", tokenizer=words, length=8).account.read == 40
+    path.write_text(f"column_2{sign}kind\n" + path.read_text())
+    assert text(path, text="column_2", target="kind", tokenizer=words).account.read == 40
+
+
 def test_lines_without_a_tab_are_refused(tmp_path, words):
     path = _tsv(tmp_path)
     path.write_text(path.read_text() + "\nno tab here\n")
@@ -178,6 +205,40 @@ def test_spans(tmp_path, words):
     most = data.train.x.shape[1] - 5
     short = text(path, task="spans", tokenizer=words, length=most)
     assert f"beyond {most} tokens" in str(short.account) and short.train.x.shape[1] == most
+
+
+@pytest.fixture(scope="module")
+def lossy():
+    """A tokenizer as BERT's: capitals and accents are dropped, and so are spaces."""
+    from tokenizers import Tokenizer as Inner
+    from tokenizers import decoders, models, normalizers, pre_tokenizers, trainers
+
+    inner = Inner(models.WordPiece(unk_token="[UNK]"))
+    inner.normalizer = normalizers.BertNormalizer(lowercase=True, strip_accents=True)
+    inner.pre_tokenizer, inner.decoder = pre_tokenizers.BertPreTokenizer(), decoders.WordPiece()
+    specials = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+    lines = [f"{_line(k, 50)} naive tre" for k in range(20)]
+    inner.train_from_iterator(lines, trainers.WordPieceTrainer(vocab_size=60, special_tokens=specials))
+    return Tokenizer(inner)
+
+
+def test_spans_of_a_tokenizer_that_loses_spaces_and_capitals(tmp_path, lossy):
+    rows = []
+    for k in range(30):
+        context = f"{_line(k).title()}  Naïve Tree — (SEVEN ☃) the {_line(k + 7)}"
+        answer = ("Naïve Tree", "SEVEN ☃", context.split()[-1])[k % 3]
+        rows.append({"question": "Which tree?", "context": context, "answer": answer})
+    path = tmp_path / "asked.jsonl"
+    path.write_text("\n".join(json.dumps(row) for row in rows))
+    data = text(path, task="spans", tokenizer=lossy)
+    assert data.account.used == 30 and not lossy.exact
+    for name, split in data.splits():
+        x, y = data.asked(torch.arange(len(split)), name)
+        for row, (first, last), line in zip(x.tolist(), y.tolist(), split.rows.tolist()):
+            told = rows[line - 1]
+            found = data.inputs.stretch(told["question"], told["context"], first, last)
+            assert found == told["answer"]
+            assert row[first : last + 1] == lossy.encode(told["answer"])
 
 
 def test_tags(tmp_path, words):

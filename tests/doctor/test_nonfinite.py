@@ -3,6 +3,7 @@ import torch
 from test_checkup import digest
 from torch import nn
 
+import leadline as ll
 from leadline.doctor import locate
 from leadline.likelihoods import Categorical, Normal
 
@@ -88,3 +89,13 @@ def test_nothing_is_left_behind():
     state = digest(model)
     locate(model, Categorical(3), x, torch.arange(16) % 3, torch.ones(16))
     assert digest(model) == state
+
+
+def test_weights_that_were_broken_before_training_are_blamed_on_where_they_came_from():
+    data = ll.data.moons(num=60)
+    model = ll.models.MLP(2, (4,), 1)
+    with torch.no_grad():
+        model.head.weight[0, 0] = float("nan")
+    (finding,) = [f for f in ll.doctor.before(model, data, ll.likelihoods.Bernoulli()) if f.severity == "error"]
+    assert finding.code == "non-finite-weights" and "head.weight" in finding.where
+    assert "before the first step" in finding.where and "Restore the weights" in finding.remedy

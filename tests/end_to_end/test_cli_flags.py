@@ -63,8 +63,8 @@ FROZEN = {
     "train images": f"{RUN} {CONV_NET} {SETTINGS} {PICTURES}",
     "show loop": "",
     "show run": "",
-    "generate": "--prompt --prompt-file --most --temperature --top-k --top-p --min-p --repetition --beams --groups "
-    "--diversity --stop --seed --count --slide",
+    "generate": "--prompt --prompt-file --lines --most --temperature --top-k --top-p --min-p --repetition --beams "
+    "--groups --diversity --allowed --stop --seed --count --slide",
     "list": "--folder",
     "replay": "--step",
     "claims": "--all --full --folder --log",

@@ -1,5 +1,7 @@
 """`leadline generate`, on runs of seconds: a model that has learned two sentences, and one that knows words alone."""
 
+import gzip
+import io
 import json
 
 import pytest
@@ -100,8 +102,11 @@ def test_a_prompt_comes_from_a_file(run, capsys, tmp_path):
     "words, message",
     [
         (("--prompt", "a", "--prompt-file", "b"), "the prompt must come from one place"),
-        (("--prompt-file", "nowhere.txt"), "--prompt-file must be a file of text. Got nowhere.txt: No such file"),
-        (("--prompt", "a dog ran to the door. " * 20), "a prompt must leave a place in the context of 24 tokens"),
+        (("--prompt-file", "nowhere.txt"), "--prompt-file must be a file of text. Got no file nowhere.txt"),
+        (("--prompt", "a dog ran " * 20, "--no-slide"), "a prompt must leave a place in the context of 24 tokens"),
+        (("--lines",), "--lines is of a file of prompts"),
+        (("--stop", ""), "a stop text must have a character"),
+        (("--allowed", "\u4e2d"), "there must be a token of the characters that are allowed"),
         (("--most", "0"), "most must be a whole number of at least 1"),
         (("--temperature", "-1"), "temperature must be a number of at least 0"),
         (("--diversity", "1"), "--groups and --diversity are of beams"),
@@ -168,7 +173,78 @@ def test_words_are_drawn_or_searched_for_and_not_both(run, word, capsys):
 def test_a_folder_is_no_file_of_texts(run, tmp_path, capsys):
     assert main(["predict", run, str(tmp_path)]) == 2
     told = " ".join(capsys.readouterr().err.split())
-    assert "must be a file of texts" in told and "the folder" in told
+    assert "must be a file of text" in told and "the folder" in told
+
+
+@pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16", "latin-1"])
+def test_texts_are_read_however_they_are_written(run, tmp_path, capsys, encoding):
+    text = "the cät\r\n\r\na dog\fran\r\n"
+    (tmp_path / "plain.txt").write_bytes(text.replace("\r\n", "\n").encode())
+    (tmp_path / "other.txt").write_bytes(text.encode(encoding))
+    with gzip.open(tmp_path / "packed.txt.gz", "wb") as file:
+        file.write(text.encode(encoding))
+    found = []
+    for name in ("plain.txt", "other.txt", "packed.txt.gz"):
+        assert main(["predict", run, str(tmp_path / name)]) == 0
+        line = (run, "--prompt-file", tmp_path / name, "--most", 3)
+        found.append((capsys.readouterr().out, answer(capsys, *line)["texts"]))
+    assert found[0] == found[1] == found[2] and found[0][0].count("\n") == 3
+
+
+def test_texts_are_piped_in(run, capsys, monkeypatch):
+    monkeypatch.setattr("sys.stdin", io.StringIO("\ufeffthe cat sat\r\n"))
+    assert main(["predict", run, "-"]) == 0
+    assert capsys.readouterr().out.splitlines()[1].startswith("the cat sat,")
+    for closed in (None, _Closed()):
+        monkeypatch.setattr("sys.stdin", closed)
+        assert "must be there to be read" in answer(capsys, run, "--prompt-file", "-", code=2)["error"]
+        assert main(["predict", run, "-"]) == 2
+
+
+def test_several_prompts_are_answered_as_each_alone(run, tmp_path, capsys, monkeypatch):
+    (tmp_path / "beginnings.txt").write_text("the cat\n\na dog ran\nthe\n")
+    line = (run, "--temperature", 0, "--most", 6)
+    alone = [answer(capsys, *line, "--prompt", text)["texts"][0] for text in ("the cat", "a dog ran", "the")]
+    for together in (64, 2):
+        monkeypatch.setattr("leadline.cli.generate._TOGETHER", together)
+        found = answer(capsys, *line, "--prompt-file", tmp_path / "beginnings.txt", "--lines")["texts"]
+        assert [text["text"] for text in found] == [text["text"] for text in alone]
+    asked = answer(capsys, *line, "--prompt", "the cat", "--prompt", "a dog ran", "--prompt", "the")["texts"]
+    assert asked == found and "a dog ran to the door" in printed(capsys, *line, "--prompt", "the", "--prompt", "a dog")
+    drawn = (run, "--prompt", "the", "--prompt", "a", "--prompt", "", "--count", 2, "--seed", 5)
+    monkeypatch.setattr("leadline.cli.generate._TOGETHER", 64)
+    whole = [text["text"] for text in answer(capsys, *drawn)["texts"]]
+    monkeypatch.setattr("leadline.cli.generate._TOGETHER", 2)
+    assert [text["text"] for text in answer(capsys, *drawn)["texts"]] == whole  # seeds count on
+
+
+def test_a_text_ends_at_the_first_of_several_stops(run, capsys):
+    line = (run, "--prompt", "the cat", "--temperature", 0, "--most", 8)
+    assert printed(capsys, *line, "--stop", ",", "--stop", " on") == "the cat sat\n"
+
+
+def test_only_characters_that_are_allowed_are_written(run, capsys):
+    for words in ((), ("--beams", "2")):
+        (text,) = answer(capsys, run, "--prompt", "the cat", "--allowed", "aot ", "--most", 9, *words)["texts"]
+        assert text["text"] and set(text["text"]) <= set("aot ")
+
+
+@pytest.mark.parametrize("words", [(), ("--beams", "2")])
+def test_of_a_long_prompt_the_end_is_read_and_told(run, capsys, words):
+    long, settings = "a dog ran to the door. " * 20, ("--most", 5, *(words or ("--temperature", 0)))
+    capsys.readouterr()
+    assert main(["generate", run, "--prompt", long, *map(str, settings), "--json"]) == 0
+    out, err = capsys.readouterr()
+    assert "the last 12 are read" in err
+    own = ll.load(run).inputs.tokenizer
+    end = own.decode(own.encode(long)[-12:])
+    (text,) = json.loads(out)["texts"]
+    assert text["text"] == answer(capsys, run, "--prompt", end, *settings)["texts"][0]["text"]
+
+
+class _Closed(io.StringIO):
+    def read(self, size=-1):
+        raise OSError(9, "Bad file descriptor")
 
 
 def test_each_line_of_a_file_is_scored(run, tmp_path, capsys):

@@ -289,3 +289,28 @@ def test_one_row_has_no_interval(capsys):
 
     Screen(False).metrics({"test": Evaluation({"nll": 0.5}, {"nll": (float("nan"),) * 2}, 1)})
     assert "nan" not in capsys.readouterr().out
+
+
+def test_one_rate_is_told_where_weights_have_learned(walk, capsys, monkeypatch):
+    monkeypatch.chdir(walk)
+    line = ["train", "reviews.csv", "--text", "review", "--target", "stars", "--from", "runs/masked"]
+    assert main([*line, "--epochs", "1", "--threads", "1", "--no-report", "--folder", "runs/rate"]) == 0
+    told = " ".join(capsys.readouterr().out.split())
+    assert told.count("--lr 0.0001") == 1 and "--lr 0.001 " not in told and "--clip 1.0" in told
+
+
+def test_the_command_that_goes_on_is_quoted(walk, capsys):
+    moved = walk / "runs of mine"
+    shutil.copytree(walk / "runs" / "next", moved)
+    config = json.loads((moved / "run.json").read_text())
+    (moved / "run.json").write_text(json.dumps({**config, "ended": None}))
+    capsys.readouterr()
+    assert main(["show", "run", str(moved)]) == 0
+    assert f"leadline resume '{moved}'" in capsys.readouterr().out
+
+
+def test_a_text_of_one_letter_is_not_sent_round_in_circles(told, walk):
+    (walk / "letter.txt").write_text("x")
+    for length in (16, 2):
+        line = told("train", "letter.txt", "--length", length)
+        assert f"length={length} for 2 tokens" in line and "Pass" not in line and "more text" in line

@@ -45,3 +45,18 @@ def test_other_models_answer_for_any_number_of_rows(model, x, tmp_path):
 def test_a_model_that_does_not_say_what_it_reads_needs_an_example(tmp_path):
     with pytest.raises(UserError, match="Linear without input_shape"):
         onnx.export(nn.Linear(2, 2), tmp_path / "linear.onnx")
+
+
+class Branching(nn.Module):
+    """Which way it goes depends on the values."""
+
+    def forward(self, x):
+        return x * 2 if float(x.sum()) > 0 else x.flatten()[:1]
+
+
+def test_a_model_that_cannot_be_followed_is_told_in_one_line(tmp_path, caplog, capfd):
+    with pytest.raises(UserError, match="Branching, of which it says") as told:
+        onnx.export(Branching(), tmp_path / "branching.onnx", torch.ones(2, 3))
+    assert "\n" not in str(told.value) and not any(record.levelname != "DEBUG" for record in caplog.records)
+    assert capfd.readouterr() == ("", "")
+    assert not list(tmp_path.iterdir())

@@ -392,3 +392,17 @@ def test_words_are_what_stands_between_spaces():
     assert "".join(stream.add(i) for i in sounds.encode("T AE")) + stream.end() == "T AE"
     few = Tokenizer.train(["b b b a a c"], "words", num_tokens=6 + 256 + 1)
     assert few.lacking("a b c") == ["a", "c"]  # the most frequent have tokens
+
+
+@pytest.mark.parametrize("kind", ["bpe", "wordpiece", "unigram", "bytes", "characters"])
+def test_places_of_tokens_in_their_text(kind):
+    own = Tokenizer.train(["the cat sat on the mat, naïvely"] * 9, kind)
+    for text in ("the cat", "naïve 🌊 cat\n the", "", "<end> of  it"):
+        places, data = own.places(text), text.encode()
+        ids, at = own.encode(text), 0
+        assert len(places) == len(ids)
+        for (first, last), id in zip(places.tolist(), ids):
+            piece = own.bytes_of(id)
+            begin, at = at, at + len(piece)
+            assert len(text[:first].encode()) <= begin and at <= len(text[:last].encode()) <= len(data)
+            assert piece in text[first:last].encode() and last - first <= len(piece)

@@ -37,12 +37,14 @@ class Kind:
         scalars: what one word may be, tried in the order int, float, bool, text.
         many: several words make a tuple; with `named`, each is `key=value` and they make a dictionary.
         optional: the word none is allowed.
+        again: so do several flags, each with one word, of which a comma is part.
     """
 
     scalars: tuple[type, ...] = (str,)
     many: bool = False
     named: bool = False
     optional: bool = False
+    again: bool = False
 
     @property
     def switch(self) -> bool:
@@ -117,6 +119,8 @@ class Flag:
             return None
         if self.kind.many and self.kind.scalars != (str,) and words == ["none"]:
             return ()
+        if self.kind.again:
+            return tuple(self._scalar(word) for word in words)
         if not self.kind.many:
             return self._scalar(words[0])
         if self.kind.named:

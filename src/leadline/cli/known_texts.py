@@ -56,7 +56,7 @@ def _table(path: Path, inputs: Tokens, plain: bool) -> Table:
             got=f"{'the folder ' if path.is_dir() else ''}{path}",
             do=f"Name one that ends in {', '.join(TABLES)}",
         )
-    table = read_text_table(path, plain).table
+    table = read_text_table(path, plain, inputs.names).table
     if not len(table):
         raise DataError(f"{path.name} must have rows", got="a header and no row", do="Check that it was written")
     return table

@@ -75,10 +75,10 @@ def _add(parser: argparse._ActionsContainer, flag: Flag, dest: str) -> None:
 
 
 class _OneWord(argparse.Action):
-    """The word after a flag, in a list; an empty list where none came."""
+    """The word after a flag, in a list behind those that came before; an empty list where none came."""
 
     def __call__(self, parser: Any, namespace: Any, values: Any, option_string: Any = None) -> None:
-        setattr(namespace, self.dest, [] if values is None else [values])
+        setattr(namespace, self.dest, [*getattr(namespace, self.dest, []), *([] if values is None else [values])])
 
 
 def _checked(
@@ -111,7 +111,7 @@ def _checked(
             do = close if close.startswith("Did") else f"`leadline {verb} --help` shows them"
             raise UnknownName(f"leadline {verb} must be given flags that it has", got=name, do=do)
         flag = known.get(name)
-        if flag is not None and not flag.kind.many:  # a list may be given in parts
+        if flag is not None and not (flag.kind.many or flag.kind.again):  # a list may be given in parts
             if flag.name in seen:
                 before = seen[flag.name]
                 got = f"{name} twice" if before == name else f"both {before} and {name}"

@@ -21,9 +21,9 @@ its group, its time, and `predicted`, `low` and `high`. A run on sequences takes
 .npz or .jsonl as it was trained on, and answers with a line for each sequence, or, where every step has a class, for
 each step.
 
-A run on text takes a table with the columns that it was trained on, or a file with one text a line. Classes and numbers
-come as for any table; other tasks add `translation`, `filled` (the likeliest word for each mask), `tags`, `answer`, or,
-of a run that writes, `tokens`, `nll` and `bits_per_byte`.
+A run on text takes a table with the columns that it was trained on, or one text a line, in a file or, with - for
+INPUT, piped in. Classes and numbers come as for any table; other tasks add `translation`, `filled` (the likeliest word
+for each mask), `tags`, `answer`, or, of a run that writes, `tokens`, `nll` and `bits_per_byte`.
 """
 
 from __future__ import annotations

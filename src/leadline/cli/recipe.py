@@ -389,9 +389,9 @@ def make(what: str, line: Line, data: Data | None = None) -> Made:
     usual = usual_settings(data)
     if rule is not None:  # what is of gradient descent alone was not asked for
         usual = {name: value for name, value in usual.items() if name in ("epochs", "batch", "regularize")}
-    pictures = told_settings(usual, settings)
     rank = line.get("lora")
     slow = {"lr": FINE_LR if rank is None else LOW_RANK_LR} if begun and "lr" not in settings else {}
+    pictures = told_settings(usual, {**slow, **settings})
     settings = {**usual, **slow, **settings}
     made_for = own_rule(model_class, data.target) if rule is None and "optimizer" not in settings else None
     if made_for is not None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import inspect
 import json
 import math
+import shlex
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -257,7 +258,7 @@ def show_run(folder: str | None, line: Line, screen: Screen) -> dict[str, Any]:
     screen.say(f"checkpoints: {', '.join(checkpoints) or 'none'}")
     if not config["ended"] or config["ended"] == "interrupted":
         screen.say("to go on:")
-        screen.command(f"leadline resume {folder}")
+        screen.command(f"leadline resume {shlex.quote(folder)}")
     report = Path(folder, "report.html")
     return {
         "run": folder,

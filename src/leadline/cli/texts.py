@@ -16,6 +16,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from leadline.cli.given import lines_of
 from leadline.data.account import counted
 from leadline.data.cells import Table, Text
 from leadline.data.text_rows import TABLES, read_text_table
@@ -29,23 +30,12 @@ from leadline.translation import translate
 def table_of(path: Path, inputs: Tokens) -> tuple[Table, list[list[str]]]:
     """A file as a table, and the texts of each row: one, or two where two columns were trained on."""
     if path.name.lower().endswith(TABLES):
-        table = read_text_table(path, plain=inputs.names == ("column_1",)).table
+        table = read_text_table(path, inputs.names == ("column_1",), inputs.names or ()).table
         if not len(table):
             raise DataError(f"{path.name} must have rows", got="a header and no row", do="Check that it was written")
         columns = text_columns(table, inputs.names or ("text",))
         return table, [list(texts) for texts in zip(*columns)]
-    if not path.is_file():
-        got = f"the folder {path}" if path.is_dir() else f"no file {path}"
-        do = "Name one file" if path.is_dir() else "Check the path"
-        raise DataError("there must be a file of texts", got=got, do=do)
-    try:
-        read = enumerate(path.read_text(encoding="utf-8").splitlines(), 1)
-        lines = {number: line for number, line in read if line.strip()}
-    except UnicodeDecodeError:
-        got = f"{path.name}, which is not"
-        raise DataError("a file of texts must be UTF-8", got=got, do="Save it as UTF-8") from None
-    if not lines:
-        raise DataError(f"{path.name} must hold texts, one a line", got="none", do="Write something")
+    lines = lines_of(str(path), "INPUT")
     if inputs.task == "spans":
         raise DataError(
             "questions and their texts must come as a table",
@@ -141,7 +131,8 @@ def _row(inputs: Tokens, tokens: Any) -> Tensor:
 def _answer(run: Run, inputs: Tokens, texts: list[list[str]]) -> str:
     row = inputs.read([tuple(text) for text in texts])
     begin, end = run.predict(row).mode[0].tolist()
-    return inputs.tokenizer.decode(inputs.encode(row)[0, int(begin) : int(end) + 1].tolist()).strip()
+    question, context = texts[0]
+    return inputs.stretch(question, context, int(begin), int(end))
 
 
 def _scored(run: Run, inputs: Tokens, texts: list[str]) -> dict[str, list[str]]:

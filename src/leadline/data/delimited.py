@@ -12,7 +12,7 @@ import io
 import re
 import zlib
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -29,17 +29,18 @@ _SHOWN = 5
 _NAMELESS = "column_"
 
 
-def read_delimited(path: Path, bad_rows: str | None = None) -> Table:
+def read_delimited(path: Path, bad_rows: str | None = None, asked: Sequence[str] = ()) -> Table:
     """The table in a .csv or .tsv file, packed by gzip or not.
 
     Args:
         path: the file.
         bad_rows: what to do with a line whose number of fields is not the header's: "error", or "refuse" to leave
             it out and say so in the account; None is an error too, where the user cannot choose.
+        asked: names of columns; column_2 and its like, where the first line has no such name, say that it is a row.
     """
     content = _text_bytes(path)
     separator = detect_separator(content[:65536])
-    body, names, nameless, notes = _header(content, separator, path)
+    body, names, nameless, notes = _header(content, separator, path, asked)
     first = content[: len(content) - len(body)].count(b"\n") + 1  # the line on which the rows begin
     if separator != "," and len(names) > 1:
         notes = (f"fields are separated by a {_SEPARATOR_NAMES[separator]}", *notes)
@@ -126,7 +127,9 @@ def detect_separator(start: bytes) -> str:
     return best
 
 
-def _header(content: bytes, separator: str, path: Path) -> tuple[bytes, list[str], list[str], tuple[str, ...]]:
+def _header(
+    content: bytes, separator: str, path: Path, asked: Sequence[str]
+) -> tuple[bytes, list[str], list[str], tuple[str, ...]]:
     """What follows the header, the columns' names, those made up for want of one, and what was done to get them."""
     start = re.match(rb"(?:[ \t]*\n)*", content).end()  # type: ignore[union-attr]
     text = content[start : start + 2**20].decode("utf-8", "ignore")
@@ -134,8 +137,10 @@ def _header(content: bytes, separator: str, path: Path) -> tuple[bytes, list[str
     written = next(reader)
     cells = [cell.strip() for cell in written]
     by_place = [f"{_NAMELESS}{i + 1}" for i in range(len(cells))]
-    if _is_data(cells):
-        note = f"the first line holds numbers, not names: the columns are called {by_place[0]} … {by_place[-1]}"
+    by_asking = bool(set(asked) & set(by_place)) and not set(asked) & set(cells)
+    if by_asking or _is_data(cells):
+        why = "is a row" if by_asking else "holds numbers, not names"
+        note = f"the first line {why}: the columns are called {by_place[0]} … {by_place[-1]}"
         return content[start:], by_place, [], (note,)
     end = start
     for _ in range(reader.line_num):

@@ -118,17 +118,18 @@ def rows_of(what: Any, argument: str, bad_rows: str = "error") -> tuple[Table, P
     return table_of(what, source="data frame"), None
 
 
-def read_rows(path: str | Path, bad_rows: str | None = None) -> Table:
+def read_rows(path: str | Path, bad_rows: str | None = None, asked: Sequence[str] = ()) -> Table:
     """The rows of a file as they are written, for `TableInputs.read`; `table` reads its files the same way.
 
     Args:
         path: a file as for `table`.
         bad_rows: as for `table`; None is an error, where the user cannot choose.
+        asked: names of columns, which may be column_1, column_2 … of a file that has no line of names.
     """
     path = Path(path).expanduser()
     _check_file(path)
     if path.name.lower().endswith(DELIMITED):
-        return read_delimited(path, bad_rows)
+        return read_delimited(path, bad_rows, asked)
     try:
         import polars as pl
     except ImportError:

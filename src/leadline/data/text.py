@@ -66,7 +66,8 @@ def text(
             next for text. For tags a file of lines "word … tag", with a blank line between sentences.
         text: the column of a table that holds the text; two of them are read one after the other.
         source, target: columns. source and target make pairs, text and target classes (or numbers); spans take question
-            and context as text and the answer as target. A .tsv of two columns without names is pairs.
+            and context as text and the answer as target. A .tsv of two columns without names is pairs; of other files
+            that have no line of names they are called column_1, column_2 …
         tokenizer: a `Tokenizer` or its file; by default one is trained on the training texts.
         kind: of that tokenizer: bpe, wordpiece, unigram, bytes, characters or words.
         num_tokens: of its vocabulary; by default from 1,024 to 32,768, by the size of the text.
@@ -113,7 +114,8 @@ def text(
     pattern_of(separator)
     rows = None
     if place.is_file() and place.name.lower().endswith(TABLES) and task != "tags":
-        rows = read_text_table(place, plain=(text, source, target) == (None, None, None) and task in (None, "pairs"))
+        asked = [name for name in (*([text] if isinstance(text, str) else text or ()), source, target) if name]
+        rows = read_text_table(place, plain=not asked and task in (None, "pairs"), asked=asked)
         task = _task_of(rows, task, text, source, target)
         share = 0.05 if task in _STREAMS else 0.1
     elif text or source or target or task not in (None, *_STREAMS, "tags"):

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -88,12 +88,13 @@ class Rows:
         )
 
 
-def read_text_table(path: Path, plain: bool = False) -> Rows:
+def read_text_table(path: Path, plain: bool = False, asked: Sequence[str] = ()) -> Rows:
     """The table in a file.
 
     Args:
         path: one that ends as `TABLES` say.
         plain: no column was asked for by name: a .tsv may be two columns without names.
+        asked: those that were; column_1, column_2 … are of a file that has no line of names.
     """
     name = path.name.lower()
     if name.endswith(JSON_LINES):
@@ -102,7 +103,7 @@ def read_text_table(path: Path, plain: bool = False) -> Rows:
         found = _two_columns(path)
         if found is not None:
             return found
-    return Rows(read_rows(path))
+    return Rows(read_rows(path, asked=asked))
 
 
 def sentences(path: Path) -> tuple[list[tuple[int, list[str], list[str]]], list[int]]:

@@ -22,6 +22,7 @@ from leadline.data.columns import named
 from leadline.data.data import Data, Split
 from leadline.data.held_out import Held
 from leadline.data.outcome import read_outcome, with_figures
+from leadline.data.table import DELIMITED
 from leadline.data.target import Target
 from leadline.data.text_rows import Rows, sentences
 from leadline.data.tokens import NOTHING, Tokens, framed_rows, padded, pair_rows
@@ -93,7 +94,7 @@ def labelled(rows: Rows, text: str | Sequence[str] | None, target: str | None, h
     used = rows.left()
     y, kind = outcome.settle(used, None, rows.table.at)
     texts = [[column[row] for row in used] for column in texts]
-    parts = how.held.rows(len(used), stratify=y if kind.discrete else None)
+    parts = _kept_whole(rows, list(zip(*texts)), y if kind.discrete else None, how.held)
     own = how.words(texts, parts[0])
     encoded = [_encoded(own, column) for column in texts]
     frame = (own.cls is not None) + len(encoded) * (own.sep is not None)
@@ -152,12 +153,11 @@ def spanned(rows: Rows, text: str | Sequence[str] | None, target: str | None, ho
     inputs = Tokens("spans", how.length, own, names=names)
     tokens = [_encoded(own, side) for side in sides]
     x, begun, cut = framed_rows(inputs, tokens)
-    spans = [
-        _span(own, contexts[row], tokens[1][k], where[row], len(answers[row])) for k, row in enumerate(used.tolist())
-    ]
+    tokens_at = {context: own.places(context) for context in dict.fromkeys(sides[1])}
+    spans = [_span(tokens_at[contexts[row]], where[row], len(answers[row])) for row in used.tolist()]
     ends = np.array([-1 if span is None else span[1] for span in spans])
     unknown, beyond = ends < 0, ends >= begun[:, 1]
-    rows.refuse(_spread(unknown, used, len(rows.used)), "the tokenizer does not keep the context as it is written")
+    rows.refuse(_spread(unknown, used, len(rows.used)), "the tokenizer has nothing for the answer")
     rows.refuse(_spread(beyond & ~unknown, used, len(rows.used)), f"the answer lies beyond {how.length} tokens")
     left = rows.left()
     y = torch.tensor([[0, 0] if span is None else list(span) for span in spans]) + torch.from_numpy(begun[:, :1])
@@ -287,16 +287,34 @@ def _names(table: Table, text: str | Sequence[str] | None, usual: Sequence[str],
         _check(table, "text", name)
     if len(names) > 2:
         raise UserError("text must be one column or two", got=f"{len(names)}", do="Join some of them")
+    if target in names:
+        raise UserError(
+            "the target must not be among the texts, which would tell it",
+            got=given("target", target),
+            do="Take one out",
+        )
     return names
 
 
 def _check(table: Table, role: str, name: str | None) -> None:
     if name is None or name not in table.columns:
-        raise DataError(
-            f"{role} must name a column of {table.source}",
-            got=f"{role} {name!r}",
-            do=named(str(name), list(table.columns)).rstrip("."),
-        )
+        do = named(str(name), list(table.columns)).rstrip(".")
+        if table.source.lower().endswith(DELIMITED) and not table.nameless:
+            do += ". If the first line is a row, and no line of names, write column_1, column_2 …"
+        raise DataError(f"{role} must name a column of {table.source}", got=f"{role} {name!r}", do=do)
+
+
+def _kept_whole(rows: Rows, texts: Sequence[tuple[str, ...]], classes: Tensor | None, held: Held) -> list[Tensor]:
+    """The rows of each split: distinct texts are drawn, by the class of their first row, and bring their equals."""
+    number: dict[tuple[str, ...], int] = {}
+    code = torch.tensor([number.setdefault(text, len(number)) for text in texts])
+    more = len(texts) - len(number)
+    if not more or held.every is not None or len(number) < 3:
+        return held.rows(len(texts), stratify=classes)
+    rows.notes.append(f"{counted(more, 'row')} repeat{'s' if more == 1 else ''} a text: equal ones fall in one split")
+    first = torch.full((len(number),), len(texts)).scatter_reduce(0, code, torch.arange(len(texts)), "amin")
+    drawn = held.rows(len(number), stratify=None if classes is None else classes[first])
+    return [torch.isin(code, part).nonzero().flatten() for part in drawn]
 
 
 def _together(texts: Sequence[str], held: Held) -> dict[str, Tensor]:
@@ -315,20 +333,23 @@ def _spread(mask: np.ndarray, rows: np.ndarray, count: int) -> np.ndarray:
 
 
 def _found(context: str, answer: str, place: int) -> int:
-    """Where the answer begins: as told, if it stands there, or at its first place."""
+    """Where the answer begins: as told, if it stands there, or at its first place, if there is one as whole words.
+
+    >>> _found("the cat sat at home", "at", -1), _found("the cat sat", "at", -1)
+    (12, 5)
+    """
     if place >= 0 and context.startswith(answer, place):
         return place
-    return context.find(answer) if answer else -1
+    alone = re.search(rf"(?<!\w){re.escape(answer)}(?!\w)", context) if answer else None
+    return alone.start() if alone else context.find(answer) if answer else -1
 
 
 def _whole(word: str) -> int:
     return int(float(word)) if re.fullmatch(r"\d+(\.0*)?", word) else -1
 
 
-def _span(own: Tokenizer, context: str, tokens: np.ndarray, place: int, length: int) -> tuple[int, int] | None:
-    """The first and the last token of a stretch of a text; None if the tokens do not spell the text."""
-    ends = np.cumsum(np.asarray(own.token_bytes)[tokens])
-    if not len(ends) or ends[-1] != len(context.encode()):
-        return None
-    first, last = (len(context[:k].encode()) for k in (place, place + length))
-    return int(np.searchsorted(ends, first, "right")), int(np.searchsorted(ends, last, "left"))
+def _span(places: np.ndarray, place: int, length: int) -> tuple[int, int] | None:
+    """The first and the last token of a stretch of a text, by the places of its tokens; None if none stands there."""
+    begins, ends = places.T
+    there = np.flatnonzero((ends > place) & (begins < place + length))
+    return (int(there[0]), int(there[-1])) if len(there) else None

@@ -308,6 +308,13 @@ class Tokens(Inputs):
         """The tokens of both sides of pairs, each by its own tokenizer."""
         return self.reads.encode_many(sources), self.tokenizer.encode_many(targets)
 
+    def stretch(self, question: str, context: str, first: int, last: int) -> str:
+        """What stands in a context at some places of its row, as it is written there; empty before it."""
+        tokens = self.tokenizer.encode_many([question, context])
+        begun = int(framed_rows(self, [[part] for part in tokens])[1][0, 0])
+        places = self.tokenizer.places(context)[max(0, first - begun) : max(0, last - begun + 1)]
+        return context[places[0, 0] : places[-1, 1]].strip() if len(places) else ""
+
     def decode(self, x: Tensor) -> list[str]:
         """The texts of rows, of pairs of targets; what pads them is left out."""
         return _texts(self.tokenizer, x)

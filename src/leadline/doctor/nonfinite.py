@@ -26,6 +26,8 @@ _RATIOS = ("div", "truediv", "rtruediv", "true_divide", "reciprocal", "norm", "l
 _EDGES = _ROOTS + _RATIOS
 # First weights are at most about one in size and trained ones rarely above ten: a thousand means that they ran away.
 RUNAWAY = 1e3
+#: when a model is looked at that no step has changed
+BEFORE = "before the first step"
 # Networks are started for inputs of about one; powers of ten thousand overflow within a few layers.
 FAR_INPUT = 1e4
 
@@ -59,7 +61,7 @@ def locate(
     """
     when = f"step {step}"
     rows = list(range(len(x))) if rows is None else [int(row) for row in rows]
-    found = _weights(model, likelihood, when) or _input(x, rows, when) or forward_finding(model, x, rows, when)
+    found = weights_finding(when, model, likelihood) or _input(x, rows, when) or forward_finding(model, x, rows, when)
     return found or _loss_and_back(model, likelihood, x, y, weight, rows, when)
 
 
@@ -183,11 +185,13 @@ def _diverged(weights: Mapping[str, Tensor], gradients: tuple[Tensor | None, ...
     return Finding("diverged", "error", "the update itself went out of bounds", when, found, do)
 
 
-def _weights(model: nn.Module, likelihood: nn.Module, when: str) -> Finding | None:
-    for owner, module in (("", model), ("likelihood.", likelihood)):
+def weights_finding(when: str, model: nn.Module, likelihood: nn.Module | None = None) -> Finding | None:
+    """The first weight that is not finite; None where all are."""
+    for owner, module in (("", model), *((("likelihood.", likelihood),) if likelihood is not None else ())):
         for name, value in module.named_parameters():
             if not _finite((value.detach(),)):
                 do = "Continue from an earlier checkpoint with a tenth of the learning rate"
+                do = "Restore the weights from where they came" if when == BEFORE else do
                 what = "a weight was not finite before the step"
                 found = _count(value.detach())
                 return Finding("non-finite-weights", "error", what, f"{owner}{name}, {when}", found, do)

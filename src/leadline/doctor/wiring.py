@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from leadline.data.data import Data
 from leadline.doctor.columns import sample_rows
 from leadline.doctor.finding import Finding
-from leadline.doctor.nonfinite import forward_finding
+from leadline.doctor.nonfinite import BEFORE, forward_finding, weights_finding
 from leadline.doctor.trace import Call, Trace
 from leadline.doctor.words import percent
 from leadline.engine.untouched import untouched
@@ -65,7 +65,8 @@ def check_wiring(model: nn.Module, data: Data, likelihood: Likelihood, *, target
     leaves = [call for call in calls if any(out is output for out in call.outputs)]
     where, output = leaves[0].name if leaves else "the model's output", output.detach()
     if not bool(output.sum().isfinite()):
-        culprit = forward_finding(model, x, rows=data.train.row_numbers(rows), when="before the first step")
+        culprit = weights_finding(BEFORE, model)
+        culprit = culprit or forward_finding(model, x, rows=data.train.row_numbers(rows), when=BEFORE)
         if culprit is not None:
             return [*findings, culprit]
     if target_fits:

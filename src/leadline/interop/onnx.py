@@ -10,8 +10,10 @@ from __future__ import annotations
 
 import copy
 import io
+import logging
 import warnings
-from contextlib import redirect_stdout
+from collections.abc import Iterator
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -40,20 +42,41 @@ def export(model: nn.Module, path: str | Path, x: Tensor | None = None) -> Path:
     quiet = copy.deepcopy(model).cpu().eval()
     of_tokens = not x.is_floating_point()
     sizes: dict[int, Any] = {0: torch.export.Dim.DYNAMIC, **({1: torch.export.Dim.DYNAMIC} if of_tokens else {})}
-    with warnings.catch_warnings(), redirect_stdout(io.StringIO()), torch.no_grad():
-        warnings.simplefilter("ignore")  # of the exporter's own insides
-        torch.onnx.export(
-            quiet,
-            (x.cpu(),),
-            path,
-            input_names=NAMES[:1],
-            output_names=NAMES[1:],
-            dynamic_shapes=(sizes,),
-            dynamo=True,
-            external_data=False,
-            verbose=False,
-        )
+    try:
+        with _hushed(), torch.no_grad():
+            torch.onnx.export(
+                quiet,
+                (x.cpu(),),
+                path,
+                input_names=NAMES[:1],
+                output_names=NAMES[1:],
+                dynamic_shapes=(sizes,),
+                dynamo=True,
+                external_data=False,
+                verbose=False,
+            )
+    except torch.onnx.OnnxExporterError as error:
+        lines = [line.strip() for line in str(error.__cause__ or error).splitlines() if line.strip()]
+        reason = " ".join(lines[: 2 if lines and lines[0].endswith(":") else 1]).rstrip(".")
+        raise UserError(
+            "a model must be of operations that torch's exporter can follow for rows of any number",
+            got=f"{type(model).__name__}, of which it says: {reason}",
+            do="Compute it with torch, or export another model",
+        ) from None
     return path
+
+
+@contextmanager
+def _hushed() -> Iterator[None]:
+    """Without what the exporter says of its own insides."""
+    before = logging.root.manager.disable
+    logging.disable(logging.CRITICAL)
+    try:
+        with warnings.catch_warnings(), redirect_stdout(io.StringIO()), redirect_stderr(io.StringIO()):
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        logging.disable(before)
 
 
 def _example(model: nn.Module) -> Tensor:

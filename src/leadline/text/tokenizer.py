@@ -136,6 +136,25 @@ class Tokenizer:
         nothing = np.zeros(0, dtype=self.dtype)
         return [np.concatenate(part) if part else nothing for part in parts]
 
+    def places(self, text: str) -> np.ndarray:
+        """Where each token of a text stands in it, (T, 2): its first character, and the one behind its last.
+
+        >>> sea = Tokenizer.train(["sea sea"], num_tokens=270)
+        >>> sea.places("sea sea").tolist()
+        [[0, 3], [3, 7]]
+        """
+        ids = self.encode_many([text])[0]
+        points = np.frombuffer(text.encode("utf-32-le"), dtype=np.uint32)
+        letters = (1 + np.searchsorted([1 << 7, 1 << 11, 1 << 16], points, "right")).cumsum()  # ends, in bytes of UTF-8
+        ends = self.token_bytes[ids].cumsum()
+        if self.exact and len(ends) and ends[-1] == letters[-1]:
+            begins = np.append(0, ends[:-1])
+            return np.stack([np.searchsorted(letters, begins, "right"), np.searchsorted(letters, ends) + 1], 1)
+        code = self._inner.encode(text, add_special_tokens=False)
+        wrong = self._forbidden[np.array(code.ids, dtype=np.int64)]
+        times = [len(self._spelled(id)) if bad else 1 for id, bad in zip(code.ids, wrong.tolist())]
+        return np.array(code.offsets, dtype=np.int64).reshape(-1, 2).repeat(times, 0)
+
     def decode(self, ids: Iterable[int]) -> str:
         """The text of ids; special tokens are left out, and bytes that are no UTF-8 become `�`.
 
