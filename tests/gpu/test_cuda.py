@@ -7,13 +7,14 @@ import leadline as ll
 from leadline.engine import chunk
 from leadline.engine.events import EpochDone
 from leadline.errors import DivergedError
+from leadline.layers import noise
 
 pytestmark = [pytest.mark.gpu, pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")]
 
 
 def model(**options):
     torch.manual_seed(0)
-    return ll.models.MLP(40, (100, 100), 10, **options)
+    return ll.models.MLP(40, options.pop("hidden", (100, 100)), 10, **options)
 
 
 def data():
@@ -35,6 +36,23 @@ def test_recorded_and_compiled_steps_follow_the_eager_ones(options):
     compiled = fit(model(norm="batch"), compile="on", **options)
     assert eager.settings.compile == "off" and compiled.settings.compile == "on"
     torch.testing.assert_close(losses(compiled), losses(eager), rtol=2e-3, atol=2e-3)
+
+
+@pytest.mark.parametrize("options", [{}, {"optimizer": "sgd", "lr": 0.05, "clip": 0.1, "decay_on": "matrices"}])
+def test_compiled_steps_of_many_tensors_follow_the_eager_ones(options, monkeypatch):
+    monkeypatch.setattr(noise, "_MANY", 1)  # masks by their own kernel
+    deep = lambda: model(hidden=(60,) * 9, norm="batch", residual=True)  # noqa: E731
+    assert len(list(deep().parameters())) > 32
+    eager, compiled = (fit(deep(), compile=way, **options) for way in ("off", "on"))
+    torch.testing.assert_close(losses(compiled), losses(eager), rtol=5e-3, atol=5e-3)
+
+
+@pytest.mark.parametrize(("count", "site", "dropped"), [(1, 0, 0), (4099, 3, 6554), (2**17, 40, 65000)])
+def test_masks_of_a_gpu_are_those_of_a_cpu(count, site, dropped):
+    keys = noise.example_keys(0, 0, torch.arange(5))
+    site = site * noise._C % 2**63
+    expected = noise.kept_units(keys, count, site, dropped)
+    assert torch.equal(noise.kept_units(keys.cuda(), count, site, dropped).cpu(), expected)
 
 
 def test_a_gpu_follows_the_cpu():

@@ -1,7 +1,9 @@
+import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from leadline.engine.step import traced
 from leadline.layers import noise
 
 GAMMA = 0x9E3779B97F4A7C15
@@ -74,6 +76,28 @@ def test_sites_positions_examples_and_epochs_do_not_correlate():
     )
     correlation = torch.corrcoef(streams) - torch.eye(len(streams))
     assert correlation.abs().max() < 5 / 60000**0.5
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float64])
+@pytest.mark.parametrize("p_drop", [0.0, 0.1, 0.5, 0.999])
+@pytest.mark.parametrize("shape", [(1,), (5,), (3, 4)])
+def test_masks_by_one_operation_are_the_same(shape, p_drop, dtype):
+    keys = noise.example_keys(0, 0, torch.arange(7))
+    expected = noise.kept(keys, shape, p_drop, 3, dtype)
+    units = noise.kept_units(keys, expected[0].numel(), 3 * noise._C % 2**63, round(p_drop * 2**16))
+    assert torch.equal(units.view_as(expected) == 1, expected > 0)
+    assert set(expected.unique().tolist()) <= {0.0, torch.tensor(1 / (1 - p_drop), dtype=dtype).item()}
+
+
+def test_masks_by_one_operation_are_traced_and_mapped():
+    keys = noise.example_keys(0, 0, torch.arange(12)).view(3, 4)
+    units = lambda row: noise.kept_units(row, 5, 3, 6000)  # noqa: E731
+    assert torch.equal(torch.func.vmap(units)(keys), torch.stack([units(row) for row in keys]))
+    loss = lambda h, row: (h * units(row)).sum()  # noqa: E731
+    graph = traced(lambda h, row: (torch.func.grad(loss)(h, row),), (torch.ones(4, 5), keys[0])).graph
+    [node] = graph.find_nodes(op="call_function", target=torch.ops.leadline.kept_units.default)
+    assert node.meta["val"].shape == (4, 5)
+    assert torch.equal(torch.func.grad(loss)(torch.ones(4, 5), keys[0]), units(keys[0]).float())
 
 
 def test_keys_hold_inside_and_are_given_back():

@@ -151,7 +151,8 @@ class Chunk:
         """A step of flat tensors through the compiler. Chunks of one shape share it."""
         key = tuple((t.shape, t.dtype) for t in flat)
         if key not in self.plan.compiled:
-            self.plan.compiled[key] = through_inductor(step, flat)
+            tupled = through_inductor(lambda *flat: (step(*flat),), flat)
+            self.plan.compiled[key] = lambda *flat: tupled(*flat)[0]
         return self.plan.compiled[key]
 
     def _obstacle(self, inputs: dict[str, Tensor]) -> str | None:

@@ -1,6 +1,7 @@
 """Whole steps as one compiled graph, several a call; CUDA graphs where there is a GPU.
 
-    step = update(φ, ∇_φ loss(φ, batch))     forward, backward and update in one graph
+    step = update(φ, ∇_φ loss(φ, batch))     forward, backward and update in one graph; of large networks on a GPU the
+                                             update by torch's own kernel, which needs no compiling
 
 An optimisation that acts from outside: `Compiled` wraps a `Gradient` rule, moves the same parameters and the same
 optimizer state, and hands back to it whatever does not fit (a ragged last batch). Deleting this file loses speed only.
@@ -38,6 +39,8 @@ _STEPS = {"cpu": range(8, 13), "cuda": range(40, 9, -1)}
 _CALL_BYTES, _CALL_TENSORS = 2**27, 400
 #: of a call whose steps go through rows one place after another: each is many launches already
 _CALL_ROWS = 4
+#: of weights, up to which their update is compiled with the rest: of small networks launches count
+_FEW_TENSORS = 32
 #: auto: runs below this many steps stay eager without measuring, so that two such runs decide alike
 _SHORT = 30_000
 _COMPILE_SECONDS, _TENSORS = 20.0, 6  # of a network with so many tensors of weights; more take longer in proportion
@@ -267,12 +270,30 @@ class Compiled(Rule):
         held, count = step.held, len(columns["y"])
         inputs = (*columns.values(), self._scalars([0.0] * count).to(self.device))
         if self.device.type == "cpu":
-            together = through_inductor(lambda *flat: several(step, len(held), flat), (*held, *inputs))
-            return lambda *inputs: together(*held, *inputs)
+            together = through_inductor(lambda *flat: (several(step, len(held), flat),), (*held, *inputs))
+            return lambda *inputs: together(*held, *inputs)[0]
         one: Callable[..., Tensor] = step
         if compiling:
-            one = through_inductor(substituted(step), (*held, *(column[0] for column in inputs)))
+            one = self._compiled(step, (*held, *(column[0] for column in inputs)))
         return Recorded(lambda *flat: several(one, len(held), flat), held, inputs)
+
+    def _compiled(self, step: Step, inputs: tuple[Tensor, ...]) -> Callable[..., Tensor]:
+        """A step through the compiler; of many tensors of weights their update, a third to a half of the graph, is left
+        to torch's own kernel.
+        """
+        fused = self._inline.fused() if len(step.names) > _FEW_TENSORS else None
+        if fused is None:
+            whole = through_inductor(substituted(lambda *flat: (step(*flat),)), inputs)
+            return lambda *flat: whole(*flat)[0]
+        step.update = fused
+        gradients = through_inductor(substituted(step.laid_gradients), inputs)
+
+        def one(*flat: Tensor) -> Tensor:
+            loss, *moves = gradients(*flat)
+            step.move(flat, moves)
+            return loss
+
+        return one
 
 
 def _first_line(error: Exception) -> str:

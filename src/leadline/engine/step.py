@@ -53,12 +53,17 @@ class Step:
         )
 
     def __call__(self, *flat: Tensor) -> Tensor:
+        value, *moves = self.gradients(*flat)
+        self.move(flat, moves)
+        return value
+
+    def gradients(self, *flat: Tensor) -> Tensors:
+        """The loss, and the gradient of each parameter, clipped; buffers become what training makes of them."""
         rest = iter(flat)
         take = lambda like: [next(rest) for _ in like]  # noqa: E731
-        parameters, slots = take(self.names), [take(slot) for slot in self.slots]
+        parameters, _ = take(self.names), [take(slot) for slot in self.slots]
         buffers, fixed = (dict(zip(part, take(part), strict=True)) for part in (self.buffers, self.fixed))
         batch = Batch(**dict(zip(self.columns, take(self.columns), strict=True)))
-        [scalars] = rest
 
         with torch.no_grad():
             if self.pure:
@@ -67,8 +72,20 @@ class Step:
                 value, moves = self._own_gradients(batch)
             if (clip := self.rule.settings.clip) is not None:
                 moves = self._clipped(moves, clip)
-            self.update(parameters, slots, moves, scalars)
-        return value
+        return value, *moves
+
+    def laid_gradients(self, *flat: Tensor) -> Tensors:
+        """The same, each laid in memory as its parameter is: a kernel goes through both side by side."""
+        value, *moves = self.gradients(*flat)
+        pairs = zip(flat[: len(self.names)], moves, strict=True)
+        return value, *(g if g.stride() == p.stride() else torch.empty_like(p).copy_(g) for p, g in pairs)
+
+    def move(self, flat: Tensors, gradients: Sequence[Tensor]) -> None:
+        """Update parameters and memory, which come first of the flat tensors, by the scalars, which come last."""
+        count = len(self.names)
+        parameters, *slots = (list(flat[k * count : (k + 1) * count]) for k in range(1 + len(self.slots)))
+        with torch.no_grad():
+            self.update(parameters, slots, list(gradients), flat[-1])
 
     def _gradients(
         self, batch: Batch, parameters: list[Tensor], buffers: dict[str, Tensor], fixed: dict[str, Tensor]
@@ -114,18 +131,17 @@ def several(step: Callable[..., Tensor], held: int, flat: Tensors) -> Tensor:
     return torch.stack([step(*flat[:held], *row) for row in rows])
 
 
-_KNOWN: dict[Any, Callable[..., Tensor]] = {}  # of this process: a second run of the same shape starts at once
+_KNOWN: dict[Any, Callable[..., Tensors]] = {}  # of this process: a second run of the same shape starts at once
 
 
-def traced(function: Callable[..., Tensor], inputs: Tensors) -> torch.fx.GraphModule:
+def traced(function: Callable[..., Tensors], inputs: Tensors) -> torch.fx.GraphModule:
     """`function` of flat tensors as a list of tensor operations. What it does must not depend on their values."""
     from torch.fx.experimental.proxy_tensor import make_fx
 
-    trace = make_fx(lambda *flat: (function(*flat),), tracing_mode="fake", _allow_non_fake_inputs=True)
-    return trace(*inputs)
+    return make_fx(function, tracing_mode="fake", _allow_non_fake_inputs=True)(*inputs)
 
 
-def through_inductor(function: Callable[..., Tensor], inputs: Tensors) -> Callable[..., Tensor]:
+def through_inductor(function: Callable[..., Tensors], inputs: Tensors) -> Callable[..., Tensors]:
     """The trace of `function`, compiled."""
     from torch import _inductor as inductor
 
@@ -145,8 +161,7 @@ def through_inductor(function: Callable[..., Tensor], inputs: Tensors) -> Callab
         return _KNOWN[key]
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "TensorFloat32")  # float32 was asked for, and is what is computed
-        tupled: Any = inductor.compile(graph, list(inputs), options={"cpp_wrapper": inputs[0].device.type == "cpu"})
-    compiled = lambda *flat: tupled(*flat)[0]  # noqa: E731
+        compiled: Any = inductor.compile(graph, list(inputs), options={"cpp_wrapper": inputs[0].device.type == "cpu"})
     gc.collect()  # a compiler leaves much behind: better now than between two steps
     if key is not None:
         _KNOWN[key] = compiled

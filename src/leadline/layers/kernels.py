@@ -10,6 +10,11 @@ from typing import Any
 
 
 @functools.cache
+def has_triton() -> bool:
+    return importlib.util.find_spec("triton") is not None
+
+
+@functools.cache
 def kernels(text: str) -> Any:
     """The text as a module, whose functions are kernels; an ImportError where there is no Triton."""
     folder = tempfile.TemporaryDirectory(prefix="leadline-")

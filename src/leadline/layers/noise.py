@@ -12,12 +12,40 @@ Notation   key -> keys[b],  site -> a number that tells layers apart,  mix -> sp
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
+from leadline.layers.kernels import has_triton, kernels
+
 _C = -0x61C8864680B583EB  # 2^64 / golden ratio, as a signed number: splitmix64's increment
+_MANY = 2**20  # units of a batch from which on a GPU's masks have a kernel of their own
+
+_KERNEL = """
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def mix(z):
+    z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9
+    z = (z ^ (z >> 27)) * 0x94D049BB133111EB
+    return z ^ (z >> 31)
+
+
+@triton.jit
+def fourfold(keys, out, site, dropped, width, BLOCK: tl.constexpr):
+    row = tl.program_id(0).to(tl.int64)
+    at = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
+    z = mix(mix((tl.load(keys + row) ^ site).to(tl.uint64)) + at.to(tl.uint64))
+    word = tl.zeros((BLOCK,), tl.int32)
+    for k in tl.static_range(4):
+        value = (((z >> (16 * k)) & 0xFFFF) ^ 0x8000).to(tl.int32)
+        word |= (value >= dropped).to(tl.int32) << (8 * k)
+    tl.store(out + row * width + at, word, mask=at < width)
+"""
 
 
 def mix(z: Tensor) -> Tensor:
@@ -78,15 +106,44 @@ def kept(keys: Tensor, shape: tuple[int, ...], p_drop: float, site: int, dtype: 
         v >= t  <=>  clamp(v - t + 1, 0, 1) = 1        for whole numbers
 
     Each hash of (1) yields four values of 16 bits: a quarter of the arithmetic of `uniform`. The mask is made of
-    numbers, since truth values are read and written one by one: eight times slower on a CPU.
+    numbers, since truth values are read and written one by one: eight times slower on a CPU. On a GPU a large one is
+    one operation, of which a compiler has nothing to unfold.
     """
-    count = _count(shape)
-    position = torch.arange(-(-count // 4), device=keys.device)
-    values = _quarters(mix(mix(keys ^ (site * _C % 2**63))[:, None] + position))
-    beyond = values[:, :count].to(torch.float64 if dtype == torch.float64 else torch.float32)
-    scale = 1 / (1 - p_drop)
-    mask = beyond.add_(2**15 + 1 - round(p_drop * 2**16)).mul_(scale).clamp(0, scale)
+    count, site, dropped, scale = _count(shape), site * _C % 2**63, round(p_drop * 2**16), 1 / (1 - p_drop)
+    exact = torch.float64 if dtype == torch.float64 else torch.float32
+    if keys.is_cuda and len(keys) * count >= _MANY and has_triton():
+        mask = kept_units(keys, count, site, dropped).to(exact).mul_(scale)
+    else:
+        beyond = _values(keys, count, site)[:, :count].to(exact)
+        mask = beyond.add_(2**15 + 1 - dropped).mul_(scale).clamp(0, scale)
     return mask.to(dtype).view(len(keys), *shape)
+
+
+@torch.library.custom_op("leadline::kept_units", mutates_args=())
+def kept_units(keys: Tensor, count: int, site: int, dropped: int) -> Tensor:
+    """(B, count) bytes: 1 for what is kept, 0 for a part dropped / 2^16 of the units."""
+    return (_values(keys, count, site)[:, :count] >= dropped - 2**15).to(torch.uint8)
+
+
+@kept_units.register_kernel("cuda")
+def _(keys: Tensor, count: int, site: int, dropped: int) -> Tensor:
+    width, block = -(-count // 4), 1024
+    words = torch.empty(len(keys), width, dtype=torch.int32, device=keys.device)
+    grid = (len(keys), -(-width // block))
+    kernels(_KERNEL).fourfold[grid](keys.contiguous(), words, site, dropped, width, BLOCK=block)
+    units = words.view(torch.uint8)
+    return units if units.shape[1] == count else units[:, :count].contiguous()
+
+
+@kept_units.register_fake
+def _(keys: Tensor, count: int, site: int, dropped: int) -> Tensor:
+    return keys.new_empty(len(keys), count, dtype=torch.uint8)
+
+
+@kept_units.register_vmap
+def _(info: Any, dims: Any, keys: Tensor, count: int, site: int, dropped: int) -> tuple[Tensor, int]:
+    keys = keys.movedim(dims[0], 0)
+    return kept_units(keys.flatten(), count, site, dropped).unflatten(0, keys.shape), 0
 
 
 def normal(keys: Tensor, shape: tuple[int, ...], site: int, dtype: torch.dtype = torch.float32) -> Tensor:
@@ -147,6 +204,12 @@ class keyed:  # noqa: N801 - read as a verb: with keyed(keys): …
 
     def __exit__(self, *error: object) -> None:
         current.keys = self.before
+
+
+def _values(keys: Tensor, count: int, site: int) -> Tensor:
+    """(B, n) signed numbers of 16 bits, n the first multiple of four that is not below `count`."""
+    position = torch.arange(-(-count // 4), device=keys.device)
+    return _quarters(mix(mix(keys ^ site)[:, None] + position))
 
 
 def _quarters(z: Tensor) -> Tensor:

@@ -40,10 +40,10 @@ class Substituted(TorchFunctionMode):
         return function(*args, **kwargs) if found is None else found
 
 
-def substituted(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
+def substituted(function: Callable[..., tuple[Tensor, ...]]) -> Callable[..., tuple[Tensor, ...]]:
     """`function` with (1) and (2) in it, for a tracer to see."""
 
-    def inside(*flat: Tensor) -> Tensor:
+    def inside(*flat: Tensor) -> tuple[Tensor, ...]:
         with Substituted():
             return function(*flat)
 

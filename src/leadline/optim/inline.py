@@ -12,6 +12,7 @@ reads or changes is an argument, the rates as a tensor of `scalars`: a step is c
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import torch
@@ -71,10 +72,11 @@ class Inline:
         return [self._gather("momentum_buffer")] if self.group["momentum"] else []
 
     def scalars(self, rates: list[float]) -> np.ndarray:
-        """For each of the coming steps, the numbers of `step_numbers`."""
+        """For each of the coming steps, the numbers of `step_numbers`, and its own."""
         group, counts = self.group, self.count + np.arange(1, len(rates) + 1)
         decay, momentum = np.array(group["weight_decay"]), np.array(group.get("momentum", 0.0))
-        return step_numbers(self.adam, group.get("betas", (0.0, 0.0)), np.array(rates), counts, decay, momentum)
+        found = step_numbers(self.adam, group.get("betas", (0.0, 0.0)), np.array(rates), counts, decay, momentum)
+        return np.concatenate([found, counts[:, None]], 1)
 
     def counted(self, steps: int) -> None:
         """Tell the optimizer's own step counters of steps made here."""
@@ -96,7 +98,7 @@ class Inline:
         decoupled = isinstance(self.optimizer, torch.optim.AdamW) or group.get("decoupled_weight_decay", False)
 
         def adam(parameters: list[Tensor], slots: list[list[Tensor]], gradients: list[Tensor], numbers: Tensor) -> None:
-            rate, step_size, root, decay, _ = numbers.unbind()
+            rate, step_size, root, decay, *_ = numbers.unbind()
             for k, (p, g, u, v) in enumerate(zip(parameters, gradients, *slots, strict=True)):
                 if shrinks(k) and decoupled:
                     p.mul_(1 - rate * decay)  # eq. 3
@@ -117,7 +119,7 @@ class Inline:
         decoupled = isinstance(self.optimizer, torch.optim.AdamW) or group.get("decoupled_weight_decay", False)
 
         def adam(p: list[Tensor], slots: list[list[Tensor]], g: list[Tensor], numbers: Tensor) -> None:
-            rate, step_size, root, decay, _ = numbers.unbind()
+            rate, step_size, root, decay, *_ = numbers.unbind()
             u, v = slots
             if shrinking and decoupled:
                 torch._foreach_mul_([p[k] for k in shrinking], 1 - rate * decay)  # eq. 3
@@ -131,6 +133,39 @@ class Inline:
             torch._foreach_addcdiv_(p, torch._foreach_mul(u, step_size), below, -1.0)  # eq. 2
 
         return adam
+
+    def fused(self) -> Update | None:
+        """The same updates by torch's own kernel, which goes through all tensors once and needs no compiling; None
+        where it cannot, since the weights are not all float32.
+        """
+        if any(p.dtype != torch.float32 for p in self.parameters):
+            return None
+        group, decays = self.group, self.decaying
+        parts = [
+            [k for k, shrinks in enumerate(decays) if shrinks],
+            [k for k, shrinks in enumerate(decays) if not shrinks],
+        ]
+        decoupled = isinstance(self.optimizer, torch.optim.AdamW) or group.get("decoupled_weight_decay", False)
+        kernel: Any = torch._fused_sgd_ if not self.adam else torch._fused_adamw_ if decoupled else torch._fused_adam_
+        common: dict[str, Any] = {"maximize": False}
+        if self.adam:
+            common |= {"beta1": group["betas"][0], "beta2": group["betas"][1], "eps": group["eps"], "amsgrad": False}
+        else:
+            common |= {"momentum": group["momentum"], "nesterov": group["nesterov"]}
+            common |= {"dampening": 0.0, "is_first_step": False}
+
+        def update(p: list[Tensor], slots: list[list[Tensor]], g: list[Tensor], numbers: Tensor) -> None:
+            rate, *_, count = numbers.unbind()
+            for part, decay in zip(parts, (group["weight_decay"], 0.0), strict=True):
+                lists = [[tensors[k] for k in part] for tensors in (p, g, *slots)]
+                if self.adam:
+                    lists += [[], [count] * len(part)]
+                elif not slots:
+                    lists += [[]]
+                if part:
+                    kernel(*lists, lr=rate, weight_decay=decay, **common)
+
+        return update
 
 
 def step_numbers(
@@ -159,7 +194,7 @@ def _pulled(g: list[Tensor], p: list[Tensor], shrinking: list[int], decay: Tenso
 
 def _sgd_together(shrinking: list[int], moves_on: bool, nesterov: bool) -> Update:
     def sgd(p: list[Tensor], slots: list[list[Tensor]], g: list[Tensor], numbers: Tensor) -> None:
-        rate, _, _, decay, momentum = numbers.unbind()
+        rate, _, _, decay, momentum, *_ = numbers.unbind()
         if shrinking:
             g = _pulled(g, p, shrinking, decay)
         if moves_on:
@@ -173,7 +208,7 @@ def _sgd_together(shrinking: list[int], moves_on: bool, nesterov: bool) -> Updat
 
 def _sgd(shrinks: Callable[[int], bool], moves_on: bool, nesterov: bool) -> Update:
     def sgd(parameters: list[Tensor], slots: list[list[Tensor]], gradients: list[Tensor], numbers: Tensor) -> None:
-        rate, _, _, decay, momentum = numbers.unbind()
+        rate, _, _, decay, momentum, *_ = numbers.unbind()
         for k, (p, g) in enumerate(zip(parameters, gradients, strict=True)):
             if shrinks(k):
                 g = g + decay * p  # eq. 3
