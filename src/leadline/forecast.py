@@ -2,7 +2,7 @@
 
     forecast(run, rows)     the next H values behind the last window of each series, with an interval          (1)
     naive_{o+h}             v_{o+h-m⌈h/m⌉}, spread by the deviation of its error h steps ahead in training      (2)
-    scores(run, split)      of (1) and (2):  CRPS,  coverage,  MASE;  both widened as in widening.py           (3)
+    scores(run, split)      of (1) and (2):  CRPS,  coverage,  MASE;  both in hindsight.py's hindsight         (3)
     MASE = mean |v - median| / mean_t |v_t - v_{t-m}|                         the second mean over training    (4)
 
 A MASE below 1 errs less than the value of a season ago does one season ahead. CRPS is in the unit of the target; of
@@ -15,6 +15,7 @@ Notation   v -> the series,  o -> origin,  m -> season,  H -> horizon,  h = 1 �
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,9 +30,9 @@ from leadline.data.table import read_rows
 from leadline.engine.evaluation import wilson
 from leadline.errors import DataError, UserError
 from leadline.likelihoods.crps import crps
+from leadline.likelihoods.hindsight import Hindsight, at_end, of_parts
 from leadline.likelihoods.prediction import Prediction, check_probability
 from leadline.likelihoods.season_ago import season_law
-from leadline.likelihoods.widening import factors, row_factors, stretchable, widened, widened_crps
 from leadline.run import Run
 
 LEVEL = 0.9  # probability of the interval, where none is asked for
@@ -99,6 +100,8 @@ class Scores:
         apart: how many of them do not overlap in what they ask.
         level: of the intervals whose coverage is told.
         unit: of crps.
+        share: how far the run's forecasts go from the linear one to the network's, on average; None where they go all
+            the way.
     """
 
     model: Score
@@ -108,11 +111,13 @@ class Scores:
     apart: int
     level: float
     unit: str
+    share: float | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON holds it."""
         finite = lambda score: {k: v if math.isfinite(v) else None for k, v in vars(score).items()}  # noqa: E731
         told = {"season": self.season, "rows": self.rows, "apart": self.apart, "level": self.level, "unit": self.unit}
+        told |= {"share": self.share}
         return {"model": finite(self.model), "naive": finite(self.naive), **told}
 
 
@@ -146,8 +151,11 @@ def forecast(run: Run, rows: Any = None, level: float = LEVEL) -> Forecast:
     x, every = inputs.last(table_of(_table(run) if rows is None else rows))
     prediction = run.predict(x)
     shape = (len(x), inputs.horizon)
-    wide = torch.stack([_last_factor(run, laid) for laid in every])
-    ends = (_wide(prediction, end, wide) for end in (_centre(prediction), *_interval(prediction, level)))
+    known = _hindsight(run, x, every, level)
+    ends = (
+        known.moved(prediction, _centre(prediction)),
+        *(known.end(prediction, e) for e in _interval(prediction, level)),
+    )
     unit = [(laid.figures.shift, laid.figures.scale) for laid in every]
     shift, scale = torch.tensor(unit, dtype=torch.float64).split(1, 1)
     predicted, low, high = (
@@ -179,12 +187,15 @@ def scores(run: Run, split: str = "test", level: float = LEVEL) -> Scores:
     told = [run.predict(part.x) for part in held]
     laws = [season_law(inputs, data.train, part) for part in held]
     error, unit = _steady(inputs, rows.group, len(rows)), inputs.unit(rows.x).cpu()
-    found, apart = [], _apart(rows, inputs.horizon)
-    for every in (told, laws):
-        wide = row_factors(inputs, every, held) if split != "train" else torch.ones(len(rows), 1)
-        found.append(_score(every[-1], rows.y.double(), wide[-len(rows) :], unit, error, level, apart))
+    found, share, apart = [], [], _apart(rows, inputs.horizon)
+    for every, weighed in ((told, True), (laws, False)):
+        known = Hindsight.none(len(rows))
+        if split != "train":
+            known = of_parts(inputs, every, held, level, weighed).last(len(rows))
+        found.append(_score(every[-1], rows.y.double(), known, unit, error, level, apart))
+        share.append(None if known.a is None else float(known.w.mean()))
     words = "deviations of each series" if inputs.scaled else inputs.roles.target
-    return Scores(found[0], found[1], inputs.season, len(rows), apart, level, words)
+    return Scores(found[0], found[1], inputs.season, len(rows), apart, level, words, share[0])
 
 
 def _apart(rows: Split, horizon: int) -> int:
@@ -193,16 +204,15 @@ def _apart(rows: Split, horizon: int) -> int:
     return sum((count + horizon - 1) // horizon for count in counts if count)
 
 
-def _last_factor(run: Run, laid: Laid) -> Tensor:
-    """f at the end of a series, (1,)."""
-    inputs = _inputs(run)
-    x, y = inputs.unlearned(laid)
-    e = stretchable(inputs, run.predict(x), y) if len(x) else None
-    return torch.ones(1, dtype=torch.float64) if e is None else factors(e)[-1:]
-
-
-def _wide(prediction: Prediction, end: Tensor, f: Tensor) -> Tensor:
-    return end if bool((f == 1).all()) else widened(prediction, end, f)
+def _hindsight(run: Run, x: Tensor, every: Sequence[Laid], level: float) -> Hindsight:
+    """What is known behind the last value of each series, whose last windows are x."""
+    inputs, found = _inputs(run), []
+    for laid in every:
+        rows = inputs.unlearned(laid)
+        found.append(at_end(inputs, run.predict(rows.x) if len(rows) else None, rows, level))
+    v, w, f, g = torch.cat(found).split(1, 1)
+    line = inputs.by_line(x, None)
+    return Hindsight(w, f, g, None if line is None else line[0] + v * (line[1] - line[0]))
 
 
 def _steady(inputs: Windows, code: Tensor | None, count: int) -> Tensor:
@@ -212,17 +222,19 @@ def _steady(inputs: Windows, code: Tensor | None, count: int) -> Tensor:
 
 
 def _score(
-    prediction: Prediction, y: Tensor, wide: Tensor, unit: Tensor, error: Tensor, level: float, apart: int
+    prediction: Prediction, y: Tensor, known: Hindsight, unit: Tensor, error: Tensor, level: float, apart: int
 ) -> Score:
     """Args:
-    wide, unit, error: f of each row, its own unit, and the divisor of eq. 4, (N, 1).
+    known, unit, error: at each row, its own unit, and the divisor of eq. 4, (N, 1).
     """
-    y, plain = y.to(prediction.mode.device), bool((wide == 1).all())
-    low, high = (_wide(prediction, end, wide).double().reshape(y.shape) for end in _interval(prediction, level))
+    y = y.to(prediction.mode.device)
+    low, high = (known.end(prediction, end).double().reshape(y.shape) for end in _interval(prediction, level))
     held = torch.where(low.isnan(), math.nan, ((low <= y) & (y <= high)).double()).reshape(len(y), -1).mean(1)
-    away = (y - _median(prediction).double()).abs().reshape(len(y), -1).cpu() * unit
+    away = (y - known.moved(prediction, _median(prediction)).double().reshape(y.shape)).abs().reshape(
+        len(y), -1
+    ).cpu() * unit
     mase = (away / error)[error.expand_as(away) > 0]
-    whole = crps(prediction, y.to(prediction.mode.dtype)) if plain else widened_crps(prediction, y, wide)
+    whole = crps(prediction, y.to(prediction.mode.dtype)) if known.still else known.crps(prediction, y)
     whole = whole.double().cpu().reshape(len(y), -1) * unit
     share, ends = float(held.mean()), (math.nan, math.nan)
     if math.isfinite(share):  # as many coins as vary between windows as these do

@@ -23,8 +23,19 @@ def sales(tmp_path, monkeypatch):
     return tmp_path
 
 
+REAL = Path(__file__).parents[1] / "fixtures" / "series"  # gas used in Britain by quarters; the Nile by years
+
+
 def _answer(capsys) -> dict:
     return json.loads(capsys.readouterr().out.strip().splitlines()[-1])
+
+
+@pytest.mark.parametrize(("name", "horizon"), [("ukgas", 8), ("nile", 5)])
+def test_short_real_series_are_better_than_the_season_ago_by_default(name, horizon, tmp_path, capsys):
+    line = ["train", str(REAL / f"{name}.csv"), "--target", "value", "--time", "date", "--horizon", str(horizon)]
+    assert main([*line, "--no-report", "--folder", str(tmp_path / "run"), "--json"]) == 0
+    told = _answer(capsys)["forecast"]
+    assert told["model"]["crps"] < 0.95 * told["naive"]["crps"] and 0 <= told["share"] < 0.7
 
 
 def test_a_series_is_trained_told_and_forecast(sales, capsys):
@@ -41,7 +52,8 @@ def test_a_series_is_trained_told_and_forecast(sales, capsys):
     assert all(float(row["low"]) < float(row["predicted"]) < float(row["high"]) for row in rows)
     assert main(["evaluate", "run"]) == 0
     shown = capsys.readouterr().out
-    assert "the value 12 steps before" in shown and "rmse_3" not in shown
+    assert "the value 12 steps before" in shown and "of the way from a linear forecast" in shown
+    assert "rmse_3" not in shown
     assert main(["evaluate", "run", "--data", "sales.csv"]) == 0
 
 

@@ -38,6 +38,8 @@ def beside_naive(run: Run, split: str, screen: Screen) -> dict[str, Any]:
         title=f"on {split}, {counted(found.rows, 'window')}, {found.apart} of which do not overlap; in the unit of "
         f"{found.unit}",
     )
+    if found.share is not None:
+        screen.say(f"the model goes {found.share:.0%} of the way from a linear forecast to that of the network")
     return {"forecast": found.to_dict()}
 
 

@@ -214,7 +214,8 @@ class Data:
     @cached_property
     def fingerprint(self) -> str:
         """Hash of every number that training can see: equal fingerprints mean equal data."""
-        digest = hashlib.sha256(json.dumps([self.target.config, self.inputs.config], sort_keys=True).encode())
+        seen = {name: part for name, part in self.inputs.config.items() if name not in self.inputs.aside}
+        digest = hashlib.sha256(json.dumps([self.target.config, seen], sort_keys=True).encode())
         for name in ("train", "val", "test"):
             split = self[name]
             if split.digest is not None:

@@ -21,6 +21,8 @@ class Inputs(ABC, Configured):
     late: bool = False
     #: whether `drawn` draws, and needs keys
     draws: bool = False
+    #: parts of the config that training never sees, and that follow from the rows
+    aside: tuple[str, ...] = ()
 
     @abstractmethod
     def encode(self, x: Tensor) -> Tensor:

@@ -32,7 +32,16 @@ from leadline.data.series_columns import (
     fitted_columns,
     past_columns,
 )
-from leadline.data.series_parts import check_parts, cuts_of, every_of, kept_of, split_of, too_short, until_of
+from leadline.data.series_parts import (
+    check_parts,
+    cuts_of,
+    every_of,
+    kept_of,
+    origins_of,
+    split_of,
+    too_short,
+    until_of,
+)
 from leadline.data.series_rows import GAPS, Roles, series_of
 from leadline.data.series_season import drifts, season_and_window, swings
 from leadline.data.series_windows import LEVELLED, Figures, Windows
@@ -140,6 +149,9 @@ def series(
     check_static(table, inputs, kept)
     laid = [own for own in inputs.laid(table) if inputs.place(own.one.name) is not None]
     step = every or every_of(laid, inputs, cuts)
+    learned = [origins_of(own, inputs, cuts, 0, step) for own in laid]
+    if kind == "real" and any(map(len, learned)):
+        inputs = inputs.with_linear(laid, learned)
     train, held, tested = (split_of(laid, inputs, cuts, part, step, table) for part in range(3))
     if not len(train):
         raise too_short(table.source, max(map(len, found)), horizon, val, test)

@@ -113,9 +113,14 @@ def every_of(laid: Sequence[Laid], inputs: Windows, cuts: tuple[int, int]) -> in
     return max(1, -(-count * inputs.length * len(inputs.channels) * 4 // _MOST_BYTES))
 
 
+def origins_of(own: Laid, inputs: Windows, cuts: tuple[int, int], part: int, step: int) -> np.ndarray:
+    """The origins of a part, every `step`-th of them, the last among them."""
+    return inputs.whole(own, *_bounds(own, inputs, cuts, part))[::-1][::step][::-1]
+
+
 def split_of(laid: Sequence[Laid], inputs: Windows, cuts: tuple[int, int], part: int, step: int, table: Table) -> Split:
-    """The windows of a part, every `step`-th of them, the last among them."""
-    origins = [inputs.whole(own, *_bounds(own, inputs, cuts, part))[::-1][::step][::-1] for own in laid]
+    """The windows of a part."""
+    origins = [origins_of(own, inputs, cuts, part, step) for own in laid]
     counts = torch.tensor([len(some) for some in origins])
     pairs = list(zip(laid, origins))
     code = torch.arange(len(laid)).repeat_interleave(counts)

@@ -35,12 +35,15 @@ from leadline.data.account import counted
 from leadline.data.cells import Table, table_of
 from leadline.data.clock import Clock
 from leadline.data.columns import Column, TableInputs
+from leadline.data.data import Split
 from leadline.data.inputs import Inputs
+from leadline.data.series_linear import Linear, season_ago
 from leadline.data.series_rows import Roles, Series, check_column, series_of
 from leadline.errors import DataError, ShapeError
 
 LEVELLED = ("count", "positive")  # kinds that stay as they are measured, where there are several series
 _USUAL = 4.0  # n of eq. 6
+_ROWS = 4096  # windows that are looked at together
 
 
 @dataclass(frozen=True)
@@ -109,11 +112,14 @@ class Windows(Inputs):
         moving: eq. 4, for a target of kind real.
         own_unit: eq. 5, for a target of kind real.
         until: the moment at which the training part ends; None where it is not known.
+        linear: what forecasts are weighed against, for a target of kind real; None where there is nothing.
 
     >>> inputs = Windows(Roles("sales"), horizon=2, window=3, clock=Clock("row"), figures=[Figures("", 2.0, 1.0)])
     >>> inputs.read({"sales": [1.0, 2.0, 3.0, 4.0]})[0].tolist()
     [[0.0, 1.0], [1.0, 1.0], [2.0, 1.0]]
     """
+
+    aside = ("linear",)
 
     def __init__(
         self,
@@ -130,6 +136,7 @@ class Windows(Inputs):
         moving: bool = False,
         own_unit: bool = False,
         until: float | None = None,
+        linear: Linear | Mapping[str, Any] | None = None,
     ):
         self.roles = roles if isinstance(roles, Roles) else Roles(**{**roles, "past": tuple(roles.get("past", ()))})
         self.horizon, self.window, self.season, self.kind = horizon, window, season, kind
@@ -137,6 +144,7 @@ class Windows(Inputs):
         self.figures = tuple(f if isinstance(f, Figures) else _figures(f) for f in figures)
         self.cycles, self.moving, self.own_unit = tuple(cycles), moving, own_unit
         self.until = until
+        self.linear = linear if linear is None or isinstance(linear, Linear) else _linear(linear)
         self.known, self.static = TableInputs(known), TableInputs(static)
         self._place = {own.name: k for k, own in enumerate(self.figures)}
         levels = np.log1p([max(own.shift, 0.0) for own in self.figures])
@@ -150,6 +158,7 @@ class Windows(Inputs):
             {
                 "roles": asdict(self.roles),
                 **own,
+                "linear": None if self.linear is None else asdict(self.linear),
                 "clock": asdict(self.clock),
                 "figures": [(f.name, f.shift, f.scale, f.error, f.past) for f in self.figures],
                 "cycles": self.cycles,
@@ -334,22 +343,41 @@ class Windows(Inputs):
         x = torch.cat([self.windows(laid, own) for laid, own in zip(every, origins)])
         return x, answer(np.concatenate([self.asked(laid, own) for laid, own in zip(every, origins)]))
 
-    def unlearned(self, laid: Laid) -> tuple[Tensor, Tensor]:
-        """x and y of the windows of a series whose H values are there and lie behind the training part."""
+    def unlearned(self, laid: Laid) -> Split:
+        """The windows of a series whose H values are there and lie behind the training part."""
         first = self.window
         if self.place(laid.one.name) is not None:
             until = np.inf if self.until is None else self.until
             first = max(1, int(np.searchsorted(laid.one.moments[: len(laid.one)], until - 1e-9)))
         origins = self.whole(laid, first, len(laid.one))
-        return self.windows(laid, origins), answer(self.asked(laid, origins))
+        return Split(self.windows(laid, origins), answer(self.asked(laid, origins)))
 
     def naive(self, x: Tensor) -> Tensor:
         """The value of a season ago for each step ahead (eq. 7), (N, H), in deviations from the series' mean."""
-        seen = self._count(x)
-        lead = torch.arange(self.horizon, device=x.device)
-        place = torch.where((seen >= self.season)[:, None], seen[:, None] - self.season + lead % self.season, -1)
-        place = torch.where(place < 0, seen[:, None] - 1, place)
-        return x[..., 0].gather(1, place)
+        return season_ago(x[..., 0], self._count(x), self.season, self.horizon)
+
+    def with_linear(self, laid: Sequence[Laid], origins: Sequence[np.ndarray]) -> Windows:
+        """These inputs with a linear forecast that is fitted to some origins of each series."""
+        parts: list[tuple[Tensor, ...]] = []
+        for own, some in zip(laid, origins, strict=True):
+            values = (own.one.values - own.figures.shift) / own.figures.scale
+            for few in np.split(some, range(_ROWS, len(some), _ROWS)):
+                x, ahead = self.windows(own, few), _stretches(values[:, None], few + 1, self.horizon)[..., 0]
+                parts.append((x[..., 0].double(), self._count(x), torch.from_numpy(ahead), self.unit(x)))
+        z, count, coming, unit = (torch.cat(column) for column in zip(*parts))
+        found = Linear.of(z, count, coming, unit, self.season, self.moving)
+        return Windows(**{**self.config, "linear": found})
+
+    def by_line(self, x: Tensor, code: Tensor | None) -> tuple[Tensor, Tensor, Tensor] | None:
+        """The value of a season ago, the linear forecast and how far that strays, all (N, H), as y has them; None where
+        there is no such forecast.
+        """
+        if self.linear is None:
+            return None
+        b = self.linear(x[..., 0].double(), self._count(x), self.season)
+        spread = torch.tensor(self.linear.spread, dtype=torch.float64).clamp(min=1e-9).expand(len(x), -1)
+        spread = spread if self.scaled else spread * self.units(code, len(x))[1]
+        return self.as_asked(self.naive(x), x, code), self.as_asked(b, x, code), spread
 
     def as_asked(self, z: Tensor, x: Tensor, code: Tensor | None) -> Tensor:
         """Values in deviations from the mean of their series, z (N, H), as y has them."""
@@ -413,3 +441,7 @@ def _stretches(values: np.ndarray, starts: np.ndarray, count: int) -> np.ndarray
 def _figures(fields: Sequence[Any]) -> Figures:
     name, shift, scale, error, past = fields
     return Figures(name, shift, scale, error, tuple((a, b) for a, b in past))
+
+
+def _linear(fields: Mapping[str, Any]) -> Linear:
+    return Linear(tuple(map(tuple, fields["weights"])), tuple(fields["spread"]))

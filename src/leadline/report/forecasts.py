@@ -15,8 +15,8 @@ import torch
 from leadline.data.account import counted
 from leadline.data.series_windows import Windows
 from leadline.errors import UserError
+from leadline.likelihoods.hindsight import Hindsight, of_parts
 from leadline.likelihoods.season_ago import season_law
-from leadline.likelihoods.widening import row_factors, widened
 from leadline.report.facts import Facts
 from leadline.report.figures import PAD, blank, styled
 from leadline.report.style import FULL, LIGHT
@@ -77,7 +77,9 @@ def beside(facts: Facts, split: str) -> Beside:
     parts = parts[: parts.index(split) + 1] if split in parts else [split]
     told = [facts.likelihood.prediction(facts.outputs[name]) for name in parts]
     rows, said = data[split], told[-1]
-    wide = row_factors(inputs, told, [data[name] for name in parts])[-len(rows) :] if split != "train" else None
+    known = Hindsight.none(len(rows))
+    if split != "train":
+        known = of_parts(inputs, told, [data[name] for name in parts], LEVEL).last(len(rows))
     code = 0 if rows.group is None else int(rows.group[0])
     mine = torch.arange(len(rows)) if rows.group is None else (rows.group == code).nonzero().flatten()
     mine = mine.flip(0)[:: inputs.horizon][: max(1, MOST // inputs.horizon)].flip(0)  # the last is among them
@@ -87,9 +89,7 @@ def beside(facts: Facts, split: str) -> Beside:
         flat = values.detach().double().cpu().reshape(len(rows), -1)[mine]
         return inputs.as_measured(flat, rows.x[mine], shift, scale).flatten().numpy()
 
-    ends = [said.quantile(0.5), *said.interval(LEVEL)]
-    if wide is not None and bool((wide != 1).any()):
-        ends = [widened(said, end, wide) for end in ends]
+    ends = [known.moved(said, said.quantile(0.5)), *(known.end(said, end) for end in said.interval(LEVEL))]
     origins = rows.time[mine].tolist() if rows.time is not None else mine.tolist()
     return Beside(
         np.concatenate([inputs.clock.later(float(origin), inputs.horizon) for origin in origins]),

@@ -1,0 +1,232 @@
+"""Forecasts that have learned from how earlier ones ended: how far to follow the network, and how wide to be.
+
+    a     = s + v (b - s)                        from the value of a season ago to the linear forecast,            (1)
+    c     = a + w (m - a)                        and on to the network: what is forecast at o                      (2)
+    v_o   = clip((n κ H + Σ r d) / (n κ H + Σ d²), 0, 1)     r = (y - s) / ρ,  d = (b - s) / ρ                     (3)
+    w_o   = clip(Σ r d / (4 n κ H + Σ d²), 0, 1)             r = (y - a) / ρ,  d = (m - a) / ρ                     (4)
+    κ     = max(1, (n H + Σ r²) / (n H + N))     over N values; 4 n in place of n for (4)                          (5)
+    e     = u (y - c) / (end - m)                an error in units of its own spread, ±1.645 at the ends           (6)
+    f_o²  = max(1, (n H + Σ e²) / (n H + N))     how much wider than they said                                     (7)
+    V'    = c + f (V - m)                        the law that is forecast: the network's, moved and widened        (8)
+    g_o   = g_{o-1} + η (missed - (1 - level))   missed: the share of H intervals for v_o that do not hold it      (9)
+    ends' = c + f e^g (ends - m)                 the interval of a level                                          (10)
+
+Sums are over what lies behind the training part and is known at o: only values that have come by the origin of a
+forecast have a part in it. By (3) and (4) each forecaster is followed as far as it has been right on values that it did
+not learn from; windows that overlap count as the H-th part of one each, and less where all stray further than in
+training (5). Until they speak, the linear forecast (series_linear.py) is followed all the way, as by n windows, and the
+network not at all, as by 4 n: a network can say anything, and the same values have chosen its epoch. The spread that it
+learns is that of the rows that it learned from: by (7) laws that have missed by more than they said are widened by as
+much, and never made narrower. By (9) intervals grow with every value outside of them and shrink a little with every one
+inside, so that over a long time they hold the share that they promise, whatever the series does (Gibbs and Candès,
+2021). A score of V' is one of V:
+
+    CRPS(V', y) = f CRPS(V, m + (y - c) / f)                                                                      (11)
+
+Notation   m -> median and ends -> interval of V, what the network says;  b -> linear forecast;  s -> value of a season
+           ago;  ρ -> how far b strays in training;  H -> horizon;  u = 1.645, the 95 % quantile of the standard normal;
+           n = 2;  η = 0.1
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from leadline.data.data import Split
+from leadline.data.series_windows import Windows
+from leadline.errors import UserError
+from leadline.likelihoods.crps import crps
+from leadline.likelihoods.prediction import Prediction
+
+_LEVEL, _U = 0.9, 1.6448536  # of the ends of eq. 6
+_USUAL = 2.0  # n
+_PACE = 0.1  # η
+
+
+@dataclass(frozen=True, eq=False)
+class Hindsight:
+    """What is known at the origin of each row, in float64.
+
+    Args:
+        w, f, g: eqs. 4, 7 and 9, (N, 1).
+        a: eq. 1, (N, H); None where a law is followed all the way.
+    """
+
+    w: Tensor
+    f: Tensor
+    g: Tensor
+    a: Tensor | None = None
+
+    @classmethod
+    def none(cls, count: int) -> Hindsight:
+        """Laws that stay as they are."""
+        one = torch.ones(count, 1, dtype=torch.float64)
+        return cls(one, one, torch.zeros_like(one))
+
+    def last(self, count: int) -> Hindsight:
+        """That of the last rows."""
+        rows = slice(len(self.w) - count, None)
+        return Hindsight(self.w[rows], self.f[rows], self.g[rows], None if self.a is None else self.a[rows])
+
+    @property
+    def still(self) -> bool:
+        """Whether laws stay as they are."""
+        followed = self.a is None or bool((self.w == 1).all())
+        return followed and bool((self.f == 1).all() and (self.g == 0).all())
+
+    def moved(self, prediction: Prediction, value: Tensor) -> Tensor:
+        """A quantile or mean of V as one of V' (eq. 8), (N, H)."""
+        return self._from_centre(prediction, value, self.f)
+
+    def end(self, prediction: Prediction, value: Tensor) -> Tensor:
+        """An end of an interval (eq. 10), (N, H)."""
+        return self._from_centre(prediction, value, self.f * self.g.exp())
+
+    def crps(self, prediction: Prediction, y: Tensor) -> Tensor:
+        """CRPS of V' at y (eq. 11), (N, H)."""
+        median = prediction.quantile(0.5)
+        m, f = _flat(median), self.f.to(median.device)
+        moved = m + (_flat(y).to(m.device) - self._centre(m)) / f
+        return f * _flat(crps(prediction, moved.reshape(median.shape).to(median.dtype)))
+
+    def _from_centre(self, prediction: Prediction, value: Tensor, wide: Tensor) -> Tensor:
+        if self.still:
+            return value
+        m = _flat(prediction.quantile(0.5))
+        return self._centre(m) + wide.to(m.device) * (_flat(value) - m)
+
+    def _centre(self, m: Tensor) -> Tensor:
+        """Eq. 2."""
+        a = m if self.a is None else self.a.to(m.device)
+        return a + self.w.to(m.device) * (m - a)
+
+
+def of_parts(
+    inputs: Windows, predictions: Sequence[Prediction], parts: Sequence[Split], level: float, weighed: bool = True
+) -> Hindsight:
+    """What is known at each row of parts that follow one another in time.
+
+    Args:
+        predictions: of each part.
+        level: of the intervals that are told.
+        weighed: whether the laws are those of a network, to be weighed against the linear forecast.
+    """
+    found = [_told(inputs, law, part, level, weighed) for law, part in zip(predictions, parts, strict=True)]
+    told = [own for own in found if own is not None]
+    if len(told) < len(found):
+        return Hindsight.none(sum(map(len, parts)))
+    joined = _Told(*(torch.cat(columns) for columns in zip(*told)))
+    codes = [torch.zeros(len(part), dtype=torch.int64) if part.group is None else part.group.cpu() for part in parts]
+    code, known = torch.cat(codes), torch.empty(len(joined.y), 4, dtype=torch.float64)
+    for name in code.unique().tolist():
+        known[code == name] = learned(_Told(*(column[code == name] for column in joined)), level)[:-1]
+    v, w, f, g = known.split(1, 1)
+    return Hindsight(w, f, g, joined.s + v * (joined.b - joined.s) if weighed and inputs.linear is not None else None)
+
+
+def at_end(inputs: Windows, law: Prediction | None, rows: Split, level: float) -> Tensor:
+    """v, w, f and g behind the last value of a series, (1, 4). Where nothing has come, nothing speaks against the
+    network.
+
+    Args:
+        law: of the rows that were not learned from; None where there are none.
+    """
+    told = None if law is None else _told(inputs, law, rows, level, True)
+    return torch.tensor([[1.0, 1.0, 1.0, 0.0]], dtype=torch.float64) if told is None else learned(told, level)[-1:]
+
+
+class _Told(NamedTuple):
+    """What was said of y, all (N, H), in float64."""
+
+    y: Tensor
+    m: Tensor
+    s: Tensor
+    b: Tensor
+    rho: Tensor
+    low: Tensor  # ends of eq. 6
+    high: Tensor
+    least: Tensor  # ends of the level
+    most: Tensor
+
+
+def _told(inputs: Windows, law: Prediction, rows: Split, level: float, weighed: bool) -> _Told | None:
+    """None of counts and of what must stay positive, and of families that know a few quantiles alone."""
+    if inputs.kind != "real":
+        return None
+    try:
+        tails = (1 - _LEVEL) / 2, (1 + _LEVEL) / 2, (1 - level) / 2, (1 + level) / 2
+        m, *ends = (_flat(law.quantile(q)).cpu() for q in (0.5, *tails))
+    except UserError:
+        return None
+    line = inputs.by_line(rows.x, rows.group) if weighed else None
+    return _Told(_flat(rows.y).cpu(), m, *(line or (m, m, torch.ones_like(m))), *ends)
+
+
+def learned(told: _Told, level: float) -> Tensor:
+    """v, w, f and g at each of the N origins of one series in the order of time, and behind the last value: (N + 1, 4).
+
+    Of two origins with H or more between them in this order there are as many steps between them in time, or more: no
+    error counts before it is known.
+    """
+    y, m, s, b, rho = told[:5]
+    v = _followed((y - s) / rho, (b - s) / rho, 1.0, _USUAL)  # eq. 3
+    a = s + v[:-1] * (b - s)
+    w = _followed((y - a) / rho, (m - a) / rho, 0.0, 4 * _USUAL)  # eq. 4
+    away = y - a - w[:-1] * (m - a)
+    e = _U * away / torch.where(away < 0, m - told.low, told.high - m).clamp(min=1e-12)  # eq. 6
+    f = _strayed(e, _USUAL).sqrt()  # eq. 7
+    reach = torch.where(away < 0, m - told.least, told.most - m).clamp(min=1e-12)
+    return torch.cat([v, w, f, _paced((away.abs() / reach / f[:-1]).log(), level)], 1)
+
+
+def _followed(r: Tensor, d: Tensor, first: float, windows: float) -> Tensor:
+    """How far what is d away has been right, where r away was (eqs. 3 to 5), (N + 1, 1).
+
+    Args:
+        first: what it is taken for until values speak, as by so many windows.
+    """
+    prior = windows * _strayed(r, windows) * r.shape[1]
+    return ((first * prior + _known(r * d)) / (prior + _known(d.square()))).clamp(0, 1)
+
+
+def _strayed(e: Tensor, windows: float) -> Tensor:
+    """The mean square of what should be 1, and is taken for it until values speak; 1 where it is less, (N + 1, 1)."""
+    usual = windows * e.shape[1]
+    return ((usual + _known(e.square())) / (usual + _known(torch.ones_like(e)))).clamp(min=1)
+
+
+def _known(values: Tensor) -> Tensor:
+    """The sum of values (N, H) of N origins that is known at each of them, and behind the last value: (N + 1, 1)."""
+    N, H = values.shape
+    total = torch.zeros(N + H, dtype=torch.float64)
+    for h in range(1, H + 1):  # what is h steps ahead is known h origins later
+        total[h : h + N] += values[:, h - 1]
+    at = torch.cat([torch.arange(N), torch.tensor([N + H - 1])])  # behind the last value all are known
+    return total.cumsum(0)[at, None]
+
+
+def _paced(beyond: Tensor, level: float) -> Tensor:
+    """g (eq. 9) at each of N origins, and behind the last value, (N + 1, 1).
+
+    Args:
+        beyond: logarithm of how wide an interval must have been to hold its value, (N, H).
+
+    >>> _paced(torch.tensor([[-1.0], [2.0], [-1.0]]), 0.9).flatten().round(decimals=2).tolist()
+    [0.0, -0.01, 0.08, 0.07]
+    """
+    N, H = beyond.shape
+    own = beyond.tolist()
+    g = [0.0] * (N + H)
+    for o in range(1, N + H):  # the value at o was forecast h steps ahead at the origin o - h
+        ended = [own[o - h][h - 1] > g[o - h] for h in range(1, H + 1) if 0 <= o - h < N]
+        g[o] = g[o - 1] + _PACE * (sum(ended) - (1 - level) * len(ended)) / H
+    return torch.tensor([*g[:N], g[N + H - 1]], dtype=torch.float64)[:, None]
+
+
+def _flat(values: Tensor) -> Tensor:
+    return values.double().reshape(len(values), -1)
