@@ -4,6 +4,8 @@ import pytest
 import torch
 
 from leadline.engine.decoder import Cached
+from leadline.layers.many_rows import ManyRows
+from leadline.layers.one_row import OneRow
 from leadline.models import GPT
 from leadline.text.beam import beam_search
 from leadline.text.choosing import GREEDY, Choice
@@ -73,18 +75,66 @@ def test_kernels_of_a_step_score_as_the_model_does(options, choice):
         plain._chain = None
         wanted = generate(plain, prompts, 60, choice)
         found = generate(own, prompts, 60, choice)
-        one = len(prompts) == 1 and options.get("positions") != "rotary"
-        assert type(own.own).__name__ == ("OneRow" if one else "ManyRows")
+        assert isinstance(own.own, ManyRows)
         assert own.record and plain.own is None
         assert [row.tokens for row in found] == [row.tokens for row in wanted]
         assert [row.score for row in found] == pytest.approx([row.score for row in wanted], rel=1e-4)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"norm": "rms", "activation": "gelu"},
+        {"positions": "none", "activation": "relu", "num_tokens": 500},
+        {"dim": 72, "num_heads": 9, "dim_hidden": 200, "activation": "silu"},
+        {"dim": 256, "num_heads": 1, "num_layers": 1},
+        {"dim": 768, "num_heads": 12, "num_tokens": 5000, "length": 700, "num_layers": 2},
+    ],
+)
+@pytest.mark.parametrize("record", [False, True])
+def test_one_row_scores_as_the_model_does_in_single_precision(options, record):
+    torch.manual_seed(0)
+    sizes = {"num_tokens": 50, "length": 200, "dim": 64, "num_layers": 3, "num_heads": 4, **options}
+    model = GPT(**sizes).eval()
+    with torch.no_grad():
+        for p in model.parameters():
+            p.mul_(2 if p.dim() > 1 else 1).add_(0.03 * torch.randn_like(p))
+    model = model.cuda().bfloat16().float()  # weights that half precision has too
+    plain, own = Cached(model, dtype=torch.float32, record=False), Cached(model, record=record)
+    plain._chain = None
+    first, length = torch.tensor([PROMPTS[0]]), torch.tensor([3])
+    plain.start(first, length), own.start(first, length)
+    assert isinstance(own.own, OneRow) and plain.own is None
+    words = torch.randint(0, sizes["num_tokens"], (sizes["length"] - 5, 1))
+    for word in words:
+        wanted, found = plain.next(word), own.next(word)
+        assert float((found - wanted).norm() / wanted.norm()) < 0.01  # keys and values are in half precision
+
+
+@pytest.mark.parametrize("allowed", [None, torch.arange(300) % 7 == 3])
+def test_one_row_chooses_the_likeliest_of_its_scores(allowed):
+    torch.manual_seed(1)
+    model = GPT(300, 160, dim=128, num_layers=2, num_heads=4).cuda().eval()
+    own, forced = Cached(model), Cached(model)
+    choice = GREEDY if allowed is None else Choice(0, allowed=allowed)
+    (row,) = generate(own, [PROMPTS[0]], 150, choice)
+    assert isinstance(own.own, OneRow)
+    scores = forced.start(torch.tensor([PROMPTS[0]]), torch.tensor([3]))
+    total = 0.0
+    for word in row.tokens:
+        may = scores[0] if allowed is None else scores[0].masked_fill(~allowed.cuda(), -torch.inf)
+        assert int(may.argmax()) == word
+        total += float(scores[0].log_softmax(-1)[word])
+        scores = forced.next(torch.tensor([word]))
+    assert row.score == pytest.approx(total, rel=1e-4)
 
 
 def test_weights_that_are_no_numbers_do_not_end_the_process():
     model = GPT(50, 96, dim=64, num_layers=2, num_heads=4).cuda().eval()
     with torch.no_grad():
         model.leave.weight.fill_(float("nan"))
-    for prompts in ([PROMPTS[0]], PROMPTS):
+    for prompts in ([PROMPTS[0]], PROMPTS):  # of which the first goes the way of one row
         assert all(len(row.tokens) == 5 for row in generate(Cached(model), prompts, 5))
         torch.cuda.synchronize()
 

@@ -279,7 +279,7 @@ class Cached:
         self._seeds = torch.zeros(0, dtype=torch.long)
         if self._chain is not None:
             at = Places(self.tokens, self.at, self.words, self.log_p, self.slot, self.number, self.length)
-            one = num == 1 and fits_one(self._chain)
+            one = num == 1 and fits_one(self._chain, self.device)
             self.own = (OneRow if one else ManyRows)(self._chain, self.cache, at)
             self.scores = self.own.next.scores
 

@@ -16,6 +16,15 @@ _HERE = Path(__file__).parent
 _SHARED = 8  # CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
 
 
+@functools.cache
+def can_compile() -> bool:
+    """Whether there are a driver and a compiler."""
+    try:
+        return torch.version.cuda is not None and bool(_driver() and _compiler())
+    except OSError:
+        return False
+
+
 class Kernel:
     """One function of a file beside this one.
 
@@ -23,13 +32,15 @@ class Kernel:
         file: its name.
         function: declared extern "C".
         sizes: numbers that its text leaves open, by name; a kernel is compiled for each set of them.
+        device: that it runs on.
         shared: bytes of shared memory that a program asks for besides what its text declares.
     """
 
-    def __init__(self, file: str, function: str, sizes: dict[str, int | float], shared: int = 0):
-        device = torch.cuda.current_device()
-        self.shared, self.handle = shared, _function(file, function, tuple(sizes.items()), device)
-        _check(_driver().cuFuncSetAttribute(self.handle, _SHARED, shared))
+    def __init__(self, file: str, function: str, sizes: dict[str, int | float], device: torch.device, shared: int = 0):
+        self.shared, self.device = shared, device
+        with torch.cuda.device(device):
+            self.handle = _function(file, function, tuple(sizes.items()), torch.cuda.current_device())
+            _check(_driver().cuFuncSetAttribute(self.handle, _SHARED, shared))
 
     def __call__(self, programs: int, threads: int, *args: Tensor | int, at_once: bool = False) -> None:
         """Launch it on the current stream; a whole number is passed as an int.
@@ -39,9 +50,10 @@ class Kernel:
         """
         held = [ctypes.c_void_p(a.data_ptr()) if isinstance(a, Tensor) else ctypes.c_int(a) for a in args]
         pointers = (ctypes.c_void_p * len(held))(*(ctypes.addressof(a) for a in held))
-        stream = ctypes.c_void_p(torch.cuda.current_stream().cuda_stream)
-        grid = self.handle, programs, 1, 1, threads, 1, 1, self.shared, stream, pointers
-        _check(_driver().cuLaunchCooperativeKernel(*grid) if at_once else _driver().cuLaunchKernel(*grid, None))
+        with torch.cuda.device(self.device):
+            stream = ctypes.c_void_p(torch.cuda.current_stream().cuda_stream)
+            grid = self.handle, programs, 1, 1, threads, 1, 1, self.shared, stream, pointers
+            _check(_driver().cuLaunchCooperativeKernel(*grid) if at_once else _driver().cuLaunchKernel(*grid, None))
 
 
 @functools.cache

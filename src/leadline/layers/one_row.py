@@ -1,228 +1,150 @@
-"""One more word of one row, four kernels a layer: where a GPU waits for launches and weights, not for arithmetic.
+"""One more word of one row in one kernel, whose programs wait for each other's numbers, not for launches.
 
     read     q, k, v = W N(h) + b                                                                   (1)
-    look     A_h = W_o head_h,                  of each head, over the places up to the word's own   (2)
-    think    M_p = W₂ a(W₁ N(h + Σ A) + b₁),    of each program's hidden units                       (3)
-    join     h <- h + Σ_h A_h + b_o + Σ_p M_p + b₂                                                   (4)
-    score    E N(h), and the largest of each block of words     (`leadline.layers.next_word`)        (5)
+    look     o_hs = Σ_j e^{q·k_j} v_j,           of each head h, over a part s of the places so far  (2)
+    join     h <- h + W_o o + b_o                                                                   (3)
+    think    h <- h + W₂ a(W₁ N(h) + b₁) + b₂                                                       (4)
+    score    E N(h), and the largest of them                                                        (5)
 
     W N(x) + b = (W' x - μ W' 1) / σ + W s + b,        W' = W diag(g),  g and s the norm's own       (6)
 
-A row is too little for a matrix unit: each weight is read once, multiplied and forgotten, and what a step costs is the
-time of reading all weights and of handing on from kernel to kernel. A program of (2) has a head and some columns of
-W_o, one of (3) some hidden units with their rows of W₁ and W₂, so that neither heads nor hidden units are ever handed
-on; by (6) products begin before mean and deviation are known. Sums have one order, and a text comes out the same each
-time. The stream h is kept in float32.
+Each weight is read once, multiplied and forgotten, and a step can take no less than the time of reading all weights.
+Here every multiprocessor has one program, which owns some rows of each matrix for the whole step. Its weights flow into
+shared memory as fast as the chip reads them, a layer ahead of their use. What all programs must know, a vector of each
+of (1) to (4), goes through memory without a barrier: the last bit of each number says whether it is of this step or of
+the one before, and whoever needs a number looks at it until the bit is right. What many look at is told in eight
+copies. Matrix units multiply, with a number of a vector as the sum of two in bfloat16, so that it keeps 16 bits, and
+add in float32. Sums have one order: a text comes out the same each time.
 
 Deleting this file loses speed only: `Cached` then takes the way of many rows.
 
 Notation   W -> look.branch.query_key_value;  W_o -> look.branch.out;  W₁, W₂ -> think.branch.widen, narrow;  N norms
-Shapes     h (D,) float32;  A (H, D);  M (P, D), of P programs;  keys, values (G, T, K)
+Limits     weights in bfloat16, on a GPU of compute capability 9 or more whose shared memory holds a layer: about ten
+           million weights where there are 132 multiprocessors
+Shapes     h (D,);  keys, values (G, T, K)
 """
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
-from leadline.layers.attend_one import ATTENDED
 from leadline.layers.attention import SelfAttention
 from leadline.layers.cache import Cache
+from leadline.layers.cuda import Kernel, can_compile
 from leadline.layers.feed_forward import FeedForward
 from leadline.layers.gelu_tanh import TanhGELU
-from leadline.layers.kernels import kernels
 from leadline.layers.many_rows import fits, norm_of
-from leadline.layers.next_word import WORDS, NextWord, Parts, Places, power
+from leadline.layers.next_word import NextWord, Parts, Places
 
-_CHUNK = 256  # numbers of a row of weights that a warp reads at once
-_READ, _UNITS, _COLUMNS, _KEYS, _JOIN = 8, 16, 64, 256, 16  # rows, units, columns, keys, and columns of a program
-_MOST_HEADS = 64
+_WARPS, _SPLITS, _MOST_ROWS = 8, 2, 32  # warps that multiply, parts of a head's places, rows of a matrix in a program
+_SCORE_ROWS, _SECTOR = 32, 8  # rows of E at once; numbers that one write hands on
+_OWN_MEMORY = 2048  # bytes of shared memory besides weights and vectors
 _ACTIVATIONS: dict[type[nn.Module], int] = {TanhGELU: 0, nn.GELU: 1, nn.ReLU: 2, nn.SiLU: 3}
 
-_KERNEL = f"""{ATTENDED}
 
-@triton.jit
-def spread_of(total, squares, D, eps, RMS: tl.constexpr):
-    mean = 0.0
-    if not RMS:
-        mean = total / D
-    return mean, tl.rsqrt(squares / D - mean * mean + eps)
-
-
-@triton.jit
-def read(h, weight, sums, shift, out, D, N, eps,
-         RMS: tl.constexpr, ROWS: tl.constexpr, CHUNK: tl.constexpr, CHUNKS: tl.constexpr):
-    r = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
-    y = tl.zeros((ROWS, CHUNK), tl.float32)
-    total = tl.zeros((CHUNK,), tl.float32)
-    squares = tl.zeros((CHUNK,), tl.float32)
-    for i in tl.static_range(CHUNKS):
-        d = i * CHUNK + tl.arange(0, CHUNK)
-        w = tl.load(weight + r[:, None] * D + d[None, :], mask=(r < N)[:, None] & (d < D)[None, :], other=0.0)
-        x = tl.load(h + d, mask=d < D, other=0.0)
-        y += w.to(tl.float32) * x[None, :]
-        total += x
-        squares += x * x
-    s = tl.load(sums + r, mask=r < N, other=0.0)
-    c = tl.load(shift + r, mask=r < N, other=0.0)
-    mean, scale = spread_of(tl.sum(total), tl.sum(squares), D, eps, RMS)
-    tl.store(out + r, (tl.sum(y, 1) - mean * s) * scale + c, mask=r < N)
-
-
-@triton.jit
-def look(qkv, keys, values, at, weight, parts, D, H, G, K, group, scale,
-         COLUMNS: tl.constexpr, KEYS: tl.constexpr, BLOCK: tl.constexpr):
-    slices = tl.cdiv(D, COLUMNS)
-    part = tl.program_id(0) % slices
-    h = tl.program_id(0) // slices
-    g = h // (H // G)
-    r = part * COLUMNS + tl.arange(0, COLUMNS)
-    k = tl.arange(0, BLOCK)
-    here = k < K
-    place = tl.load(at)
-    keys += g.to(tl.int64) * group
-    values += g.to(tl.int64) * group
-    w = tl.load(weight + (h * K + k)[:, None] * D + r[None, :], mask=here[:, None] & (r < D)[None, :], other=0.0)
-    q = tl.load(qkv + h * K + k, mask=here, other=0.0) * scale
-    own_k = tl.load(qkv + (H + g) * K + k, mask=here, other=0.0).to(keys.dtype.element_ty)
-    own_v = tl.load(qkv + (H + G + g) * K + k, mask=here, other=0.0).to(values.dtype.element_ty)
-    if (part == 0) & (h % (H // G) == 0):
-        tl.store(keys + place * K + k, own_k, mask=here)
-        tl.store(values + place * K + k, own_v, mask=here)
-    o = attended(q, own_k, own_v, keys, values, place, k, here, K, KEYS)
-    tl.store(parts + h * D + r, tl.sum(o[:, None] * w.to(tl.float32), 0), mask=r < D)
-
-
-@triton.jit
-def active(x, ACTIVATION: tl.constexpr):
-    if ACTIVATION == 0:
-        return x * tl.sigmoid(1.5957691216057308 * (x + 0.044715 * x * x * x))
-    if ACTIVATION == 1:
-        return 0.5 * x * (1 + tl.erf(x * 0.7071067811865476))
-    if ACTIVATION == 2:
-        return tl.maximum(x, 0.0)
-    return x * tl.sigmoid(x)
-
-
-@triton.jit
-def think(h, looked, bias, widen, sums, shift, narrow, parts, D, N, eps, H: tl.constexpr,
-          ACTIVATION: tl.constexpr, RMS: tl.constexpr, UNITS: tl.constexpr, BLOCK: tl.constexpr, CHUNK: tl.constexpr,
-          CHUNKS: tl.constexpr):
-    pid = tl.program_id(0)
-    u = pid * UNITS + tl.arange(0, UNITS)
-    known = u < N
-    every = tl.arange(0, BLOCK)  # whole rows, asked for before anything is waited for: units are then added in a lane
-    back = tl.load(narrow + u[:, None] * D + every[None, :], mask=known[:, None] & (every < D)[None, :], other=0.0)
-    z = tl.zeros((UNITS, CHUNK), tl.float32)
-    total = tl.zeros((CHUNK,), tl.float32)
-    squares = tl.zeros((CHUNK,), tl.float32)
-    for i in tl.static_range(CHUNKS):
-        d = i * CHUNK + tl.arange(0, CHUNK)
-        here = d < D
-        w = tl.load(widen + u[:, None] * D + d[None, :], mask=known[:, None] & here[None, :], other=0.0)
-        x = tl.load(h + d, mask=here, other=0.0) + tl.load(bias + d, mask=here, other=0.0)
-        for j in tl.static_range(H):
-            x += tl.load(looked + j * D + d, mask=here, other=0.0)
-        z += w.to(tl.float32) * x[None, :]
-        total += x
-        squares += x * x
-    s = tl.load(sums + u, mask=known, other=0.0)
-    c = tl.load(shift + u, mask=known, other=0.0)
-    mean, scale = spread_of(tl.sum(total), tl.sum(squares), D, eps, RMS)
-    y = active((tl.sum(z, 1) - mean * s) * scale + c, ACTIVATION)
-    tl.store(parts + pid * D + every, tl.sum(y[:, None] * back.to(tl.float32), 0), mask=every < D)
-
-
-@triton.jit
-def join(h, looked, bias, thought, last, D, H, P,
-         HEADS: tl.constexpr, PARTS: tl.constexpr, COLUMNS: tl.constexpr):
-    d = tl.program_id(0) * COLUMNS + tl.arange(0, COLUMNS)
-    here = d < D
-    x = tl.load(h + d, mask=here, other=0.0)
-    x += tl.load(bias + d, mask=here, other=0.0) + tl.load(last + d, mask=here, other=0.0)
-    j = tl.arange(0, HEADS)
-    x += tl.sum(tl.load(looked + j[:, None] * D + d[None, :], mask=(j < H)[:, None] & here[None, :], other=0.0), 0)
-    p = tl.arange(0, PARTS)
-    x += tl.sum(tl.load(thought + p[:, None] * D + d[None, :], mask=(p < P)[:, None] & here[None, :], other=0.0), 0)
-    tl.store(h + d, x, mask=here)
-
-
-@triton.jit
-def score(h, weight, sums, shift, allowed, scores, best, where, mass, at, slot, number, most_at, D, V, eps,
-          RMS: tl.constexpr, WORDS: tl.constexpr, CHUNK: tl.constexpr, CHUNKS: tl.constexpr):
-    pid = tl.program_id(0)
-    if pid == 0:
-        tl.store(slot, tl.load(slot) + 1)
-        tl.store(number, tl.load(number) + 1)
-        tl.store(at, tl.minimum(tl.load(at) + 1, most_at))
-    n = tl.arange(0, WORDS)
-    v = pid * WORDS + n
-    known = v < V
-    weight += pid.to(tl.int64) * WORDS * D
-    y = tl.zeros((WORDS, CHUNK), tl.float32)
-    total = tl.zeros((CHUNK,), tl.float32)
-    squares = tl.zeros((CHUNK,), tl.float32)
-    for i in tl.static_range(CHUNKS):
-        d = i * CHUNK + tl.arange(0, CHUNK)
-        w = tl.load(weight + n[:, None] * D + d[None, :], mask=known[:, None] & (d < D)[None, :], other=0.0)
-        x = tl.load(h + d, mask=d < D, other=0.0)
-        y += w.to(tl.float32) * x[None, :]
-        total += x
-        squares += x * x
-    s = tl.load(sums + v, mask=known, other=0.0)
-    c = tl.load(shift + v, mask=known, other=0.0)
-    may = tl.load(allowed + v, mask=known, other=0)
-    mean, scale = spread_of(tl.sum(total), tl.sum(squares), D, eps, RMS)
-    found = tl.where(known, (tl.sum(y, 1) - mean * s) * scale + c, float("-inf"))
-    tl.store(scores + v, found, mask=known)
-    top = tl.max(found)
-    tl.store(mass + pid, top + tl.log(tl.sum(tl.exp(found - top))))
-    found = tl.where(may != 0, found, float("-inf"))
-    own = tl.max(found)
-    tl.store(best + pid, own)
-    tl.store(where + pid, tl.min(tl.where(found == own, v, 2147483647)))
-"""
-
-
-def fits_one(parts: Parts) -> bool:
-    """Whether these kernels know all of a chain.
+def fits_one(parts: Parts, device: torch.device) -> bool:
+    """Whether the kernel knows all of a chain, and the device can run it.
 
     >>> from leadline.models import GPT
-    >>> fits_one(GPT.tiny().parts()), fits_one(GPT(9, 8, dim=8, num_heads=2, positions="rotary").parts())
-    (True, False)
+    >>> fits_one(GPT.tiny().parts(), torch.device("cpu"))
+    False
     """
-    return fits(parts) and all(
-        isinstance(look.branch, SelfAttention)
-        and look.branch.turn is None
-        and look.branch.heads <= _MOST_HEADS
-        and isinstance(think.branch, FeedForward)
-        and not think.branch.gated
-        and type(think.branch.activation) in _ACTIVATIONS
-        for look, think in parts.layers
-    )
+    if device.type != "cuda" or not can_compile() or torch.cuda.get_device_capability(device) < (9, 0):
+        return False
+    if not known(parts):
+        return False
+    found: Any = torch.cuda.get_device_properties(device)
+    sizes = sizes_of(parts, found.multi_processor_count)
+    return memory_of(sizes, found.shared_memory_per_block_optin) is not None
 
 
-class _Folded(NamedTuple):
-    """W', W' 1 and W s + b of eq. 6, whether a norm takes no mean, and what it adds to a variance."""
+def known(parts: Parts) -> bool:
+    """Whether the kernel is written for such a chain: equal layers in bfloat16, of sizes that are read in eights.
 
-    weight: Tensor
-    sums: Tensor
-    shift: Tensor
-    rms: bool
-    eps: float
+    >>> from leadline.models import GPT
+    >>> plain, turned = (GPT(64, 8, dim=64, num_heads=4, positions=by).bfloat16() for by in ("learned", "rotary"))
+    >>> known(plain.parts()), known(turned.parts()), known(GPT.tiny().parts())
+    (True, False, False)
+    """
+    if not fits(parts) or parts.embed.dtype != torch.bfloat16:
+        return False
+    alike = set()
+    for look, think in parts.layers:
+        attention: Any = look.branch
+        network: Any = think.branch
+        if not isinstance(attention, SelfAttention) or attention.turn is not None:
+            return False
+        if not isinstance(network, FeedForward) or network.gated or type(network.activation) not in _ACTIVATIONS:
+            return False
+        shape = attention.heads, attention.groups, attention.dim_head, attention.scale, *network.widen.weight.shape
+        alike.add((*shape, type(network.activation), *(norm_of(part.norm)[2:] for part in (look, think))))
+    D, K, hidden = parts.embed.shape[1], attention.dim_head, len(network.widen.weight)
+    return len(alike) == 1 and not (D % 8 or hidden % 8) and D <= 4096 and K in (8, 16, 32, 64, 128, 256)
 
 
-class _Weights(NamedTuple):
-    """Of one layer, as the kernels read them; W_o and W₂ the other way round."""
+def sizes_of(parts: Parts, programs: int) -> dict[str, int | float]:
+    """What the text of the kernel leaves open.
 
-    read: _Folded
-    out: Tensor
-    out_bias: Tensor
-    widen: _Folded
-    narrow: Tensor
-    narrow_bias: Tensor
+    >>> from leadline.models import GPT
+    >>> sizes = sizes_of(GPT(64, 8, dim=64, num_heads=4).bfloat16().parts(), 132)
+    >>> sizes["READ_BYTES"], sizes["SPLITS"]
+    (608, 2)
+    """
+    look, think = parts.layers[0]
+    attention: Any = look.branch
+    network: Any = think.branch
+    (V, D), H, G, K = parts.unembed.shape, attention.heads, attention.groups, attention.dim_head
+    hidden, N = len(network.widen.weight), (H + 2 * G) * K
+    rows = {"READ": N, "BACK": D, "WIDEN": hidden}
+    rows = {name: -(-count // programs // 4) * 4 for name, count in rows.items()}
+    bytes_ = lambda count, columns, ends: -(-count * (2 * padded(columns) + 4 * ends) // 16) * 16  # noqa: E731
+    norms = {"READ": look.norm, "WIDEN": think.norm, "SCORE": parts.leave}
+    scale = K**-0.5 if attention.scale is None else attention.scale
+    return {
+        "PROGRAMS": programs, "WARPS": _WARPS, "D": D, "A": H * K, "F": hidden, "N": N, "H": H, "G": G, "K": K, "V": V,
+        "L": len(parts.layers), "SPLITS": max(s for s in range(1, _SPLITS + 1) if H * s <= programs or s == 1),
+        **rows, "SCORE_ROWS": _SCORE_ROWS,
+        "READ_BYTES": bytes_(rows["READ"], D, 2), "OUT_BYTES": bytes_(rows["BACK"], H * K, 1),
+        "WIDEN_BYTES": bytes_(rows["WIDEN"], D, 2), "NARROW_BYTES": bytes_(rows["BACK"], hidden, 1),
+        "SCORE_BYTES": bytes_(_SCORE_ROWS, D, 2),
+        "PLACED": int(parts.place is not None), "ACTIVATION": _ACTIVATIONS[type(network.activation)],
+        "SCALE": float(scale),
+        **{f"{name}_EPS": float(norm_of(norm)[3]) for name, norm in norms.items()},
+        **{f"{name}_RMS": int(norm_of(norm)[2]) for name, norm in norms.items()},
+    }  # fmt: skip
+
+
+def padded(size: int) -> int:
+    """Numbers of a row of weights as the kernel has it: whole groups of 32, and 16 bytes more.
+
+    >>> padded(64), padded(100)
+    (72, 136)
+    """
+    return -(-size // 32) * 32 + 8
+
+
+def memory_of(sizes: dict[str, Any], room: int) -> tuple[int, int] | None:
+    """Slots for rows of E that shared memory has, and bytes of it that weights take; none if a layer does not fit.
+
+    >>> from leadline.models import GPT
+    >>> parts = GPT(64, 8, dim=64, num_heads=4).bfloat16().parts()
+    >>> memory_of(sizes_of(parts, 132), 200_000), memory_of(sizes_of(parts, 1), 100_000)
+    ((8, 38912), None)
+    """
+    D, A, hidden, K, own = (sizes[name] for name in ("D", "A", "F", "K", "V"))
+    own = -(-own // sizes["PROGRAMS"])
+    room -= _OWN_MEMORY + 4 * (D + A + hidden + (_WARPS + 3) * K + 2 * _WARPS * _MOST_ROWS) + 24 * sizes["L"] + own
+    layer = sum(sizes[f"{name}_BYTES"] for name in ("READ", "OUT", "WIDEN", "NARROW"))
+    layer += 16 * padded(hidden)  # rows are read eight at once, also behind the last
+    slots = min(8, room // sizes["SCORE_BYTES"])
+    most = max(sizes[name] for name in ("READ", "BACK", "WIDEN"))
+    if layer > room or slots < 2 or sizes["H"] > sizes["PROGRAMS"] or most > _MOST_ROWS:
+        return None
+    return slots, max(layer, slots * sizes["SCORE_BYTES"])
 
 
 class OneRow:
@@ -233,78 +155,80 @@ class OneRow:
     """
 
     def __init__(self, parts: Parts, cache: Cache, places: Places):
-        self.parts, self.cache, self.next = parts, cache, NextWord(parts, places)
-        self.weights = [_weights(look, think) for look, think in parts.layers]
-        self.score = _folded(parts.unembed, None, parts.leave)
-        attention, network = (part.branch for part in parts.layers[0])
-        new = lambda *size: torch.zeros(*size, device=places.at.device)  # noqa: E731
-        self.qkv, D = new(len(self.weights[0].read.weight)), parts.embed.shape[1]
-        self.programs = -(-len(network.widen.weight) // _UNITS)  # type: ignore[union-attr,arg-type]
-        self.looked, self.thought = new(attention.heads, D), new(self.programs, D)
+        device, V = places.at.device, len(parts.embed)
+        found: Any = torch.cuda.get_device_properties(device)
+        sizes: dict[str, Any] = sizes_of(parts, found.multi_processor_count)
+        memory: Any = memory_of(sizes, found.shared_memory_per_block_optin)
+        self.parts, self.cache, self.sizes = parts, cache, sizes
+        self.next = NextWord(parts, places, words=V)
+        P, L, S, H = (sizes[name] for name in ("PROGRAMS", "L", "SPLITS", "H"))
+        self.kernel = Kernel("one_row.cu", "step", {**sizes, "SLOTS": memory[0]}, device, memory[1])
+        self.layers = torch.stack([_packed(look, think, sizes) for look, think in parts.layers])
+        self.unembed = _rows(*_folded(parts.unembed, None, parts.leave), -(-V // P), P, _SCORE_ROWS)
+        rooms = [(r.keys.data_ptr(), r.values.data_ptr(), r.keys.stride(1) // 8) for r in cache.rooms]
+        self.rooms = torch.tensor(rooms, device=device)
+        new = lambda *size, dtype=torch.int32: torch.zeros(*size, dtype=dtype, device=device)  # noqa: E731
+        lines = [P * -(-sizes[name] // _SECTOR) * _SECTOR for name in ("READ", "BACK", "WIDEN", "BACK")]
+        told = (lines[0], _WARPS * S * H * (sizes["K"] + _SECTOR), *(_WARPS * line for line in lines[1:]))
+        self.told = new(sum(L * size for size in told)).split([L * size for size in told])  # one piece of memory
+        self.lines = sum(len(t) for t in self.told) // 32
+        self.found = new(P, dtype=torch.float32), new(P), new(P, dtype=torch.float32)
+        self.turn, self.done = new(1) + 1, new(1)
 
     def step(self, choose: bool) -> None:
         """Scores behind the next word, or behind the likeliest one if it is to choose it."""
-        all_, after, places = kernels(_KERNEL), self.next, self.next.places
-        h, D = after.enter(choose)[0], self.looked.shape[1]
-        wide = {"CHUNK": _CHUNK, "CHUNKS": -(-D // _CHUNK)}
-        for number in range(len(self.weights)):
-            self._layer(number, h, all_, wide)
-        weight, sums, shift, rms, eps = self.score
-        all_.score[(after.P,)](
-            h, weight, sums, shift, after.allowed, after.scores, after.best, after.where, after.mass, places.at,
-            places.slot, places.number, places.length - 1, D, len(weight), eps,
-            RMS=rms, WORDS=WORDS, num_warps=8, **wide,
-        )  # fmt: skip
-
-    def _layer(self, number: int, h: Tensor, all_: Any, wide: Any) -> None:
-        """Eqs. 1 to 4."""
-        own, room, (H, D) = self.weights[number], self.cache.rooms[number], self.looked.shape
-        attention: Any = self.parts.layers[number][0].branch
-        network: Any = self.parts.layers[number][1].branch
-        weight, sums, shift, rms, eps = own.read
-        all_.read[(-(-len(weight) // _READ),)](
-            h, weight, sums, shift, self.qkv, D, len(weight), eps, RMS=rms, ROWS=_READ, num_warps=4, **wide
-        )
-        scale = attention.dim_head**-0.5 if attention.scale is None else attention.scale
-        all_.look[(H * -(-D // _COLUMNS),)](
-            self.qkv, room.keys, room.values, self.next.places.at, own.out, self.looked, D, H, attention.groups,
-            attention.dim_head, room.keys.stride(1), scale,
-            COLUMNS=_COLUMNS, KEYS=_KEYS, BLOCK=power(attention.dim_head), num_warps=4,
-        )  # fmt: skip
-        weight, sums, shift, rms, eps = own.widen
-        all_.think[(self.programs,)](
-            h, self.looked, own.out_bias, weight, sums, shift, own.narrow, self.thought, D, len(weight), eps, H=H,
-            ACTIVATION=_ACTIVATIONS[type(network.activation)], RMS=rms, UNITS=_UNITS, BLOCK=power(D),
-            num_warps=4, **wide,
-        )  # fmt: skip
-        all_.join[(-(-D // _JOIN),)](
-            h, self.looked, own.out_bias, self.thought, own.narrow_bias, D, H, self.programs,
-            HEADS=power(H), PARTS=power(self.programs), COLUMNS=_JOIN, num_warps=4,
+        after, parts = self.next, self.parts
+        at: Any = after.places
+        place: Any = parts.embed if parts.place is None else parts.place.weight
+        self.kernel(
+            self.sizes["PROGRAMS"], 32 * (_WARPS + 1),
+            at.tokens, at.at, at.words, at.log_p, at.slot, at.number, self.turn, self.done,
+            parts.embed, place, self.layers, self.unembed, after.allowed, self.rooms, *self.told, self.lines,
+            after.scores, *self.found, after.best, after.where, after.mass, int(choose), at.length - 1,
+            at_once=True,
         )  # fmt: skip
 
 
-def _weights(look: Any, think: Any) -> _Weights:
-    attention, network = look.branch, think.branch
+def _packed(look: Any, think: Any, sizes: dict[str, Any]) -> Tensor:
+    """A layer as the kernel reads it: of each program, its rows of the four matrices and what belongs to a row."""
+    attention, network, programs = look.branch, think.branch, sizes["PROGRAMS"]
     read, out, widen, narrow = attention.query_key_value, attention.out, network.widen, network.narrow
-    return _Weights(
-        _folded(read.weight, read.bias, look.norm),
-        out.weight.detach().T.contiguous(),
-        _offset(out.weight, out.bias),
-        _folded(widen.weight, widen.bias, think.norm),
-        narrow.weight.detach().T.contiguous(),
-        _offset(narrow.weight, narrow.bias),
-    )
+    tiles = [
+        _rows(*_folded(read.weight, read.bias, look.norm), sizes["READ"], programs),
+        _rows(out.weight, _offset(out.weight, out.bias)[:, None], sizes["BACK"], programs),
+        _rows(*_folded(widen.weight, widen.bias, think.norm), sizes["WIDEN"], programs),
+        _rows(narrow.weight, _offset(narrow.weight, narrow.bias)[:, None], sizes["BACK"], programs),
+    ]
+    return torch.cat(tiles, 1)
 
 
-def _folded(weight: Tensor, bias: Tensor | None, norm: nn.Module) -> _Folded:
-    """Eq. 6."""
-    gain, shift, rms, eps = norm_of(norm)
+def _rows(weight: Tensor, ends: Tensor, each: int, programs: int, at_once: int | None = None) -> Tensor:
+    """Bytes (programs, …): rows of weights (N, D), then what belongs to each (N, E), zeros where there is no row.
+
+    Args:
+        each: rows of a program.
+        at_once: rows of a tile, of which a program then has several; all of a program by default.
+    """
+    size = at_once or each
+    tiles, parts = -(-each // size), []
+    weight = F.pad(weight.detach(), (0, padded(weight.shape[1]) - weight.shape[1]))
+    for t in (weight, ends.float()):
+        t = F.pad(t, (0, 0, 0, programs * each - len(t))).view(programs, each, -1)
+        t = F.pad(t, (0, 0, 0, tiles * size - each)).view(programs, tiles, -1)
+        parts.append(t.contiguous().view(torch.uint8))
+    whole = torch.cat(parts, 2)
+    return F.pad(whole, (0, -whole.shape[2] % 16)).flatten(1)
+
+
+def _folded(weight: Tensor, bias: Tensor | None, norm: nn.Module) -> tuple[Tensor, Tensor]:
+    """Eq. 6: W', and W' 1 beside W s + b (N, 2)."""
+    gain, shift, rms, _ = norm_of(norm)
     whole = weight.detach().float()
-    scaled = (whole * gain.detach().float()).to(weight.dtype).contiguous()
+    scaled = (whole * gain.detach().float()).to(weight.dtype)
     moved = _offset(weight, bias) if rms else _offset(weight, bias) + whole @ shift.detach().float()
-    return _Folded(scaled, scaled.float().sum(1), moved, rms, eps)
+    return scaled, torch.stack([scaled.float().sum(1), moved], 1)
 
 
 def _offset(weight: Tensor, bias: Tensor | None) -> Tensor:
     """In float32; zeros where there is none."""
-    return torch.zeros(len(weight), device=weight.device) if bias is None else bias.detach().float().contiguous()
+    return torch.zeros(len(weight), device=weight.device) if bias is None else bias.detach().float()

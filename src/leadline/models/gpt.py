@@ -20,6 +20,8 @@ Train it   leadline train my-texts/ --model GPT
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import torch
@@ -42,7 +44,8 @@ from leadline.models.sizes import check_sizes
 from leadline.names import lookup
 from leadline.settings import real, whole
 
-NORMS: dict[str, type[nn.Module]] = {"layer": nn.LayerNorm, "rms": nn.RMSNorm}
+#: what a norm adds to a variance is said: torch's own of RMSNorm depends on the type of numbers
+NORMS: dict[str, Callable[[int], nn.Module]] = {"layer": nn.LayerNorm, "rms": partial(nn.RMSNorm, eps=1e-5)}
 POSITIONS = {name: name for name in ("learned", "rotary", "alibi", "sinusoidal", "none")}
 
 

@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import torch
@@ -38,7 +39,7 @@ from leadline.layers.unembedding import unembed
 from leadline.models.sizes import check_sizes
 from leadline.names import lookup
 
-NORMS: dict[str, Callable[..., nn.Module]] = {"layer": nn.LayerNorm, "rms": nn.RMSNorm}
+NORMS: dict[str, Callable[..., nn.Module]] = {"layer": nn.LayerNorm, "rms": partial(nn.RMSNorm, eps=1e-5)}
 HEADS = {"tokens": "tokens", "classes": "classes"}
 
 
