@@ -5,28 +5,35 @@
 
 Training: two layers over characters, the same tied scores and AdamW. A plain torch loop (an nn.LSTM of two layers, bf16
 autocast, fused AdamW) stands beside `fit` with an LSTM and an LRU, with --all also with residuals, with the state
-carried and with minGRUs. Text is drawn at random: speed does not depend on it. Tokens a second of steady steps, and
-ratios; each is told on stderr as it comes.
+carried and with minGRUs. On a GPU the plain loop runs a second time, recorded by hand as one CUDA graph, for `fit`
+records its steps too. After each character one of four may stand, drawn at random: a loss of 4.55 knows nothing of
+that, one of 1.39 all. Tokens a second of steady steps, ratios, and the loss at the end; each way is told on stderr as
+it comes.
 
 Scans: a and b read and h written once, in bytes, over the time of a forward scan, beside a copy of as many bytes on the
-device.
+device. On a GPU both are recorded, ten at a time, so that the device is measured and not the host that launches. Shares
+are told, and on stderr gigabytes a second.
 
 Text: a character LSTM of two layers of 256 units, about a million weights, learns a file. `fit`, with its validation,
 record of metrics and doctor, stands beside a plain loop on the same rows with the same first weights, rates, number of
 steps and validation. Seconds of each, their ratio, and bits a character of both on held-out text.
 
 --cpu takes sizes that a CPU manages, to see that everything runs. Prints one JSON object, with `bars` first: what was
-measured, what it should be at least, and whether it is.
+measured, what it should be at least, and whether it is. Bars of training are those of plain torch's LSTM, launched as
+one writes it by hand.
 """
 
 from __future__ import annotations
 
 import argparse
+import functools
+import itertools
 import json
 import math
 import statistics
 import sys
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -73,25 +80,29 @@ class Plain(nn.Module):
 
 
 def drawn(batch: int, length: int, steps: int) -> Data:
-    """Random characters in rows of `length`, so many that an epoch has `steps` steps; a little is held out."""
+    """Characters in rows of `length`, so many that an epoch has `steps` steps; each is one of four behind the last."""
     letters = [chr(code) for code in range(32, 127)]
-    count = batch * length * steps + 1
-    drawn_ = torch.randint(len(letters), (count,), generator=torch.Generator().manual_seed(0)).tolist()
+    which = torch.randint(4, (batch * length * steps + 1,), generator=torch.Generator().manual_seed(0))
+    codes = torch.tensor([3, 10, 31, 57])[which].cumsum(0) % len(letters)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "drawn.txt"
-        path.write_text("".join(letters[k] for k in drawn_))
+        path.write_text("".join(letters[k] for k in codes.tolist()))
         data = ll.data.text(path, kind="characters", length=length, val=0.0, test=0.0, cache=False)
     return data.with_(train=data.train.take(torch.arange(batch * steps)))
 
 
 def training(batch: int, length: int, dim: int, steps: int, device: str, every: bool) -> dict[str, Any]:
-    """Tokens a second of each way to train; of `every` way, or of those that have a bar."""
-    data, found = drawn(batch, length, steps), {}
-    x, y = (t.to(device) for t in data.asked(torch.arange(batch)))
-    net = Plain(data.target.dim, dim).to(device)
-    optimizer = torch.optim.AdamW(net.parameters(), lr=_LR, fused=True)
-    found["plain torch, LSTM"] = plain_rate(net, optimizer, lambda: net(x, y), batch, steps) * length
-    print("plain torch, LSTM", found["plain torch, LSTM"], file=sys.stderr, flush=True)
+    """Tokens a second and last loss of each way to train; of `every` way, or of those that have a bar."""
+    data, rates, compiled, losses = drawn(batch, length, steps), {}, {}, {}
+    x, y = (t.to(device).split(batch) for t in data.asked(torch.arange(batch * steps)))
+    rows = list(zip(x, y, strict=True))
+    for name in ("plain torch", "plain torch, recorded")[: 2 if device == "cuda" else 1]:
+        net = Plain(data.target.dim, dim).to(device)
+        rate = plain_recorded if "recorded" in name else plain_eager
+        rates[name] = rate(net, rows) * length
+        with torch.no_grad(), torch.autocast(device, torch.bfloat16):
+            losses[name] = statistics.mean(float(net(*row)) for row in rows)
+        print(name, round(rates[name]), losses[name], file=sys.stderr, flush=True)
     ways: dict[str, tuple[str, dict[str, Any], dict[str, Any]]] = {
         "fit, LSTM": ("lstm", {"residual": False}, {}),
         "fit, LRU": ("lru", {}, {}),
@@ -112,39 +123,90 @@ def training(batch: int, length: int, dim: int, steps: int, device: str, every: 
         epochs = Epochs()
         settings = {"epochs": _EPOCHS, "batch": batch, "lr": _LR, "precision": "bf16", "device": device, **settings}
         run = ll.fit(model, data, progress=False, listeners=[epochs], **settings)
-        found[name] = epochs.rate(batch * steps * length)
-        found[f"{name}: compile"] = run.settings.compile
-        print(name, found[name], run.settings.compile, file=sys.stderr, flush=True)
-    plain, lstm = found["plain torch, LSTM"], found["fit, LSTM"]
-    ratios = {f"{name} over plain torch": found[name] / plain for name in ways}
-    ratios |= {f"{name} over fit, LSTM": found[name] / lstm for name in ways if "LSTM" not in name}
-    return {"tokens a second": found, "ratios": ratios}
+        rates[name], compiled[name] = epochs.rate(batch * steps * length), run.settings.compile
+        losses[name] = epochs.metrics[-1]["train"]["loss"]
+        print(name, round(rates[name]), losses[name], compiled[name], file=sys.stderr, flush=True)
+    ratios = {
+        f"{name} over {plain}": rates[name] / rates[plain] for plain in rates if "plain" in plain for name in ways
+    }
+    return {"tokens a second": rates, "loss": losses, "ratios": ratios, "compile": compiled}
 
 
-def bandwidth(sizes: list[tuple[int, int, int]], device: str, times: int) -> list[dict[str, Any]]:
-    """Gigabytes a second of forward scans, and the share of a copy's."""
-    found = []
+def plain_eager(net: Plain, rows: list[tuple[Tensor, Tensor]]) -> float:
+    """Rows a second as one writes it by hand."""
+    optimizer = torch.optim.AdamW(net.parameters(), lr=_LR, fused=True)
+    batches = itertools.cycle(rows)
+    return plain_rate(net, optimizer, lambda: net(*next(batches)), len(rows[0][0]), len(rows))
+
+
+def plain_recorded(net: Plain, rows: list[tuple[Tensor, Tensor]]) -> float:
+    """Rows a second of the same steps as one CUDA graph."""
+    optimizer = torch.optim.AdamW(net.parameters(), lr=_LR, fused=True, capturable=True)
+    x, y = (t.clone() for t in rows[0])
+
+    def step() -> None:
+        optimizer.zero_grad(set_to_none=True)
+        with torch.autocast("cuda", torch.bfloat16, cache_enabled=False):
+            loss = net(x, y)
+        loss.backward()
+        optimizer.step()
+
+    replay = recorded(step)
+
+    def epoch() -> None:
+        for x_, y_ in rows:
+            x.copy_(x_)
+            y.copy_(y_)
+            replay()
+
+    return len(rows) * len(x) / min(seconds(epoch) for _ in range(3))
+
+
+def recorded(run: Callable[[], object], times: int = 1) -> Callable[[], object]:
+    """So many calls as one CUDA graph, after three on a stream of their own."""
+    stream = torch.cuda.Stream()
+    stream.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(stream):
+        for _ in range(3):
+            run()
+    torch.cuda.current_stream().wait_stream(stream)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        for _ in range(times):
+            run()
+    return graph.replay
+
+
+def bandwidth(sizes: list[tuple[int, int, int]], device: str, times: int) -> dict[str, dict[str, tuple[float, float]]]:
+    """By size and type, the share of a copy's bytes a second that a forward scan has, and one of the same a always."""
+    found: dict[str, dict[str, tuple[float, float]]] = {}
     for rows, channels, steps in sizes:
+        of_size = found[f"{rows} rows, {channels} channels, {steps} steps"] = {}
         for dtype in (torch.float32, torch.complex64, torch.bfloat16):
             a = torch.rand(rows, steps, channels, device=device).to(dtype) * 0.99
             b = torch.randn(rows, steps, channels, device=device).to(dtype)
-            shared = a[:1, :1].contiguous()
-            size = b.numel() * b.element_size()
-            moved = {"scan": 3 * size, "scan of one a": 2 * size, "copy": 2 * size}
-            other = torch.empty_like(b)
-            runs = {
-                "scan": lambda a=a, b=b: scan(a, b),
-                "scan of one a": lambda a=shared, b=b: scan(a, b),
-                "copy": lambda b=b, to=other: to.copy_(b),
-            }
-            spent = {name: [seconds(run) for _ in range(times + 2)][2:] for name, run in runs.items()}
-            rate = {name: moved[name] / statistics.median(all_) / 1e9 for name, all_ in spent.items()}
-            shares = {f"{name}, share of copy": rate[name] / rate["copy"] for name in ("scan", "scan of one a")}
-            found.append(
-                {"rows": rows, "channels": channels, "steps": steps, "type": str(dtype), "GB/s": rate, **shares}
-            )
-            del a, b, shared, other, runs
+            size, shared, other = b.numel() * b.element_size(), a[:1, :1].contiguous(), torch.empty_like(b)
+            rates = [
+                moved * size / _median(run, device, times) / 1e9
+                for moved, run in (
+                    (3, functools.partial(scan, a, b)),
+                    (2, functools.partial(scan, shared, b)),
+                    (2, functools.partial(other.copy_, b)),
+                )
+            ]
+            name = str(dtype).removeprefix("torch.")
+            of_size[name] = (rates[0] / rates[2], rates[1] / rates[2])
+            told = [f"{what} {rate:.0f}" for what, rate in zip(("scan", "one a", "copy"), rates, strict=True)]
+            print(rows, channels, steps, name, "GB/s:", *told, file=sys.stderr, flush=True)
+            del a, b, shared, other
     return found
+
+
+def _median(run: Callable[[], object], device: str, times: int) -> float:
+    """Seconds of a call, the host left out on a GPU."""
+    calls = 10 if device == "cuda" else 1
+    again = recorded(run, calls) if device == "cuda" else run
+    return statistics.median([seconds(again) for _ in range(times + 2)][2:]) / calls
 
 
 def text(path: Path, epochs: int, device: str, dim: int) -> dict[str, Any]:
@@ -213,11 +275,11 @@ def bars(told: dict[str, Any]) -> dict[str, Any]:
     found = {}
     if "training" in told:
         ratios = told["training"]["ratios"]
-        linear = max(ratio for name, ratio in ratios.items() if "LRU" in name and name.endswith("over fit, LSTM"))
+        linear = max(ratio for name, ratio in ratios.items() if "LRU" in name and name.endswith("over plain torch"))
         found["tokens a second, fit over plain torch, LSTM"] = (ratios["fit, LSTM over plain torch"], 1.0)
-        found["tokens a second, LRU over LSTM"] = (linear, 3.0)
+        found["tokens a second, LRU over plain torch's LSTM"] = (linear, 3.0)
     if "scan" in told:
-        shares = [line["scan, share of copy"] for line in told["scan"] if line["type"] == "torch.float32"]
+        shares = [of_size["float32"][0] for of_size in told["scan"].values()]
         found["bytes a second, scan over copy, float32, the middle of all sizes"] = (statistics.median(shares), 0.5)
         found["bytes a second, scan over copy, float32, the least of all sizes"] = (min(shares), 0.5)
     if "text" in told:
@@ -226,6 +288,15 @@ def bars(told: dict[str, Any]) -> dict[str, Any]:
         name: {"found": value, "least": least, "met": value >= least and not math.isnan(value)}
         for name, (value, least) in found.items()
     }
+
+
+def rounded(value: Any) -> Any:
+    """Numbers in it to four digits."""
+    if isinstance(value, dict):
+        return {name: rounded(one) for name, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [rounded(one) for one in value]
+    return float(f"{value:.4g}") if isinstance(value, float) else value
 
 
 def main() -> None:
@@ -256,7 +327,8 @@ def main() -> None:
     if "text" in options.only:
         told["text"] = text(options.text, options.epochs, device, dim)
     name = "cpu" if options.cpu else torch.cuda.get_device_name()
-    print(json.dumps({"bars": bars(told), **told, "device": name, "torch": torch.__version__}, default=str))
+    told = {"bars": bars(told), **told, "device": name, "torch": torch.__version__}
+    print(json.dumps(rounded(told), default=str))
 
 
 if __name__ == "__main__":

@@ -72,8 +72,21 @@ def test_a_network_learns_in_mixed_precision_as_in_float32(tmp_path, cell):
     assert found["bf16"] == pytest.approx(found["float32"], rel=0.05)
 
 
+@pytest.fixture
+def whole_products():
+    """Of float32 as it is: in TF32, which cuDNN takes by itself, factors have 10 bits."""
+    switches = (torch.backends.cudnn, torch.backends.cuda.matmul)
+    before = [switch.allow_tf32 for switch in switches]
+    for switch in switches:
+        switch.allow_tf32 = False
+    yield
+    for switch, was in zip(switches, before, strict=True):
+        switch.allow_tf32 = was
+
+
 @pytest.mark.parametrize("kind", [LSTM, GRU, Elman])
 @pytest.mark.parametrize("bias", [False, True])
+@pytest.mark.usefixtures("whole_products")
 def test_single_steps_are_those_of_the_kernel(kind, bias):
     torch.manual_seed(0)
     layer, x = kind(24, 32, bias=bias).cuda(), torch.randn(6, 9, 24, device="cuda")

@@ -48,13 +48,44 @@ def test_a_that_is_the_same_for_many(shape, dtype):
         torch.testing.assert_close(one, other, rtol=2e-3, atol=2e-3)
 
 
-def test_one_chunk_and_many_are_the_same(monkeypatch):
-    inputs = drawn((2, 3000, 70), torch.float32)
-    many = found_on("cuda", *inputs)
-    assert scan_kernel.chunks(2, 3000)[0] > 3
-    monkeypatch.setattr(scan_kernel, "_PROGRAMS", 1)
-    for one, other in zip(found_on("cuda", *inputs), many, strict=True):
-        torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-4)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.complex64, torch.bfloat16])
+def test_few_chunks_and_many_are_the_same(monkeypatch, dtype):
+    inputs = drawn((2, 3000, 80), dtype)
+    tolerance = 0.05 if dtype == torch.bfloat16 else 5e-4
+    few = found_on("cuda", *inputs)
+    for tile in ((8, 1), (32, 1), (32, 8), (16, 16)):
+        monkeypatch.setattr(scan_kernel, "_TILES", (tile,))
+        for one, other in zip(found_on("cuda", *inputs), few, strict=True):
+            torch.testing.assert_close(one, other, rtol=tolerance, atol=tolerance)
+
+
+@pytest.mark.parametrize("size", [(1, 100_000, 64), (8, 4096, 256), (3, 5000, 1025)])
+def test_results_are_the_same_each_time(size):
+    a, b, first, g = (t.cuda() for t in drawn(size, torch.float32))
+    h = scan(a, b, first)
+    slope = torch.ops.leadline.scan_back(a, h, first, g)[0]
+    for _ in range(50):
+        assert torch.equal(scan(a, b, first), h)
+        assert torch.equal(torch.ops.leadline.scan_back(a, h, first, g)[0], slope)
+
+
+def test_scans_on_two_streams_and_in_graphs_do_not_meet():
+    a, b, first, _ = (t.cuda() for t in drawn((1, 50_000, 64), torch.float32))
+    h, streams, found = scan(a, b, first), [torch.cuda.Stream() for _ in range(2)], []
+    torch.cuda.synchronize()
+    for _ in range(10):
+        for stream in streams:
+            with torch.cuda.stream(stream):
+                found.append(scan(a, b, first))
+    torch.cuda.synchronize()
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        recorded = scan(a, b, first)
+    for _ in range(3):
+        recorded.zero_()
+        graph.replay()
+        assert torch.equal(recorded, h)
+    assert all(torch.equal(one, h) for one in found)
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.complex64])

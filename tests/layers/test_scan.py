@@ -235,12 +235,19 @@ def test_chunks_go_both_ways(T, back):
 
 
 @pytest.mark.parametrize("T", [1, 8, 63, 64, 65, 1000, 4096, 100_000])
-@pytest.mark.parametrize("programs", [1, 3, 16, 100, 5000])
-@pytest.mark.parametrize("steps", [scan_kernel._REAL, scan_kernel._PAIR])
-def test_chunks_of_the_kernel_cover_a_row_once(programs, T, steps):
-    C, L = scan_kernel.chunks(programs, T, steps)
-    assert (C - 1) * L < T <= C * L and L % steps == 0
-    assert C == 1 or (C >= 2 and L >= scan_kernel._LEAST and C * programs <= 2 * scan_kernel._PROGRAMS)
+@pytest.mark.parametrize("rows", [1, 3, 100])
+@pytest.mark.parametrize("reals", [1, 3, 32, 100, 256, 5000])
+def test_tiles_of_the_kernel_fill_their_warps_and_hold_no_needless_steps(rows, T, reals):
+    for size in (2, 4):
+        lanes, steps, warps = scan_kernel.tiles(rows, T, reals, size)
+        assert lanes in (8, 16, 32) and lanes < max(2 * reals, 16) and warps in (1, 2, 4, 8, 16)
+        assert lanes * steps <= warps * 32 * scan_kernel._NUMBERS and steps % (2 * size) == 0
+        assert steps < 2 * max(T, 16) and steps & (steps - 1) == 0
+
+
+def test_the_fewer_channels_there_are_the_longer_are_chunks():
+    steps = [scan_kernel.tiles(1, 2**18, reals, 4)[1] for reals in (2**k for k in range(16, 3, -1))]
+    assert steps == sorted(steps) and steps[0] == 128 and steps[-1] == 2048
 
 
 def test_a_gradient_of_what_is_shared_is_added_up_and_of_what_is_repeated_is_not():
@@ -261,11 +268,11 @@ def test_the_kernel_in_tritons_interpreter():
 import torch
 from leadline.layers import scan, scan_kernel as kernel
 
-kernel._LANES, kernel._REAL, kernel._PAIR, kernel._LEAST = 4, 4, 4, 4
+kernel._NUMBERS, kernel._FEWEST, kernel._TILES = 8, 4, ((8, 1),)
 torch.manual_seed(0)
-for T, pair in ((1, ()), (13, ()), (37, ()), (1, (2,)), (13, (2,)), (37, (2,))):
-    whole, b, g = torch.rand(2, T, 5, *pair) / 1.5, torch.randn(2, T, 5, *pair), torch.randn(2, T, 5, *pair)
-    first = torch.randn(2, 5, *pair)
+for T, pair in ((1, ()), (13, ()), (70, ()), (1, (2,)), (13, (2,)), (70, (2,))):  # of 70 there are three chunks
+    whole, b, g = torch.rand(2, T, 9, *pair) / 1.5, torch.randn(2, T, 9, *pair), torch.randn(2, T, 9, *pair)
+    first = torch.randn(2, 9, *pair)
     for a in (whole, whole[:1], whole[:, :1], whole[:1, :1], whole[:1, :1].expand(whole.shape)):
         h = kernel.scanned(a, b, first)
         torch.testing.assert_close(h, scan._plain(a, b, first), rtol=1e-4, atol=1e-4)

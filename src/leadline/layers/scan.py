@@ -8,9 +8,9 @@ Steps t = 1 … K of any chunk take its first state to A h + E, with A = a_K ⋯
 
     (A, E) of all chunks side by side,    then (1) over chunks,    then (1) in all chunks       (4)
 
-That is 2 K + T/K steps of many numbers in place of T steps of few, on one core. On a GPU a kernel has the same chunks,
-as many as keep it busy. Sums are in float32 at least, whatever is read and written. Where |a_t| <= 1 no product in (4)
-grows.
+That is 2 K + T/K steps of many numbers in place of T steps of few, on one core. On a GPU a kernel keeps each chunk in
+registers while the states between chunks are found, and reads everything once. Sums are in float32 at least, whatever
+is read and written. Where |a_t| <= 1 no product in (4) grows.
 
 An a that is the same for all rows or all steps stays one: its gradient is added up where it arises, never held for all
 of them.

@@ -1,17 +1,21 @@
-"""The kernel of a scan on a GPU: chunks of each row side by side, a tile of some steps of 32 channels at a time.
+"""The kernel of a scan on a GPU, in one pass: a and b are read once, h is written once.
 
-    (A, E) of each chunk     ->     states between chunks     ->     every step of each chunk            (1)
+    (A, E) of a chunk     ->     h <- A h + E, handed on from chunk to chunk     ->     every step of the chunk   (1)
 
-A program is one warp, and a lane has one channel: so few channels a program make enough programs that most scans need
-one chunk, the last part of (1) alone, which reads a and b once and writes h once. Where rows and channels are too few
-to keep the device busy there are chunks, and a and b are read twice: five passes over memory in place of three.
+A program has a chunk of the steps of a few channels of a row, all of it in registers. It joins its steps by
+(a, h), (b, k) -> (a b, b h + k), waits for the state that the program before it tells, tells its own, and only then
+makes its steps of it. Programs take numbers when they begin, later chunks of all rows behind earlier ones, so that the
+one that is waited for is always at work. A state and the mark that it is there are one word of 64 bits, told by a plain
+store and asked for until it comes: nothing else has to be in order. Sums have one order, that of the chain, and results
+are the same each time.
 
-A program reads a tile, joins its steps by (a, h), (b, k) -> (a b, b h + k) without leaving the lane, adds what the tile
-before left, and goes on. Back in time it reads the same tiles from the last to the first, with the a of the step
-behind. An a that is the same at all steps is read once, and its gradient added up in registers.
+To be told takes as long as moving several megabytes: `tiles` makes chunks so long that what all chains read meanwhile
+is more. A thread has neighbouring steps of 16 bytes of channels, which it joins alone; then threads join theirs. Back
+in time it is the same from the last step to the first, with the a of the step behind. An a that is the same at all
+steps is read once, and its gradient added up in registers.
 
 Shapes     a (B, T, D), (1, T, D), (B, 1, D) or (1, 1, D), of any strides;  b, h, g (B, T, D);  first (B, D);  a last
-           axis of 2 besides for pairs;  C chunks
+           axis of 2 besides for pairs;  C chunks;  inside of a program (segments, steps, channels)
 """
 
 from __future__ import annotations
@@ -21,13 +25,17 @@ from torch import Tensor
 
 from leadline.layers.kernels import kernels
 
-_LANES = 32  # channels of a program
-_REAL, _PAIR = 32, 16  # steps of a tile, as many as fit into registers
-_PROGRAMS, _LEAST = 1024, 64  # what keeps a device busy; steps of a chunk, below which carrying states costs more
+_NUMBERS = 32  # reals of b that a thread has: as many of a besides fit into registers
+_REGISTERS = 128  # of a thread at most, so that a processor has 16 warps
+_FEWEST = 16  # steps of a chunk
+_TOLD = 14e6  # bytes to move while a state is told, about twice what a device moves in that time
+#: reals of a row that a program reads, and its warps, from short chunks to long ones. Each warp asks for all states of
+#: its program by itself, one a lane: were there more than 32, warps would have to meet each time that they ask
+_TILES = ((32, 4), (32, 8), (16, 8), (16, 16), (8, 16))
 
-# T, D and the strides of a are not looked at when a kernel is compiled: were they known to be round, four channels
-# would be read at once, and the steps of a channel would lie in several lanes. Strides of pairs are in pairs, so that
-# the two parts of a number are read at once.
+# B, T and C are not looked at when a kernel is compiled; that D is round is, for reading 16 bytes at once. Strides of
+# pairs are in pairs, so that the two parts of a number are read at once. `words` counts programs in its first place.
+# A state is asked for early, for where there are many rows it is already there.
 _KERNEL = """
 import triton
 import triton.language as tl
@@ -44,152 +52,177 @@ def after_pair(a, a_, h, h_, b, b_, k, k_):
 
 
 @triton.jit
-def last(x, i, STEPS: tl.constexpr):
-    return tl.sum(tl.where(i == STEPS - 1, x, 0.0), 0)
+def last(x, STEPS: tl.constexpr):
+    return tl.sum(tl.where(tl.arange(0, STEPS)[None, :, None] == STEPS - 1, x, 0.0), 1)
 
 
 @triton.jit
-def parted(x, STEPS: tl.constexpr, LANES: tl.constexpr):
-    return tl.split(tl.reshape(x.to(tl.float32), (STEPS, LANES, 2)))
+def turned(x, i):  # the last segment comes first, each other one behind
+    return tl.gather(x, tl.where(i > 0, i - 1, x.shape[0] - 1), 0)
 
 
 @triton.jit
-def joined(x, x_, STEPS: tl.constexpr, LANES: tl.constexpr):
-    return tl.reshape(tl.join(x, x_), (STEPS, 2 * LANES))
+def foremost(x, i):
+    return tl.sum(tl.where(i == 0, x, 0.0), 0)
 
 
-@triton.jit(do_not_specialize=["T", "D", "L", "C", "a_row", "a_time"])
+@triton.jit
+def tell(word, x, mask):
+    tl.store(word, (x.to(tl.int32, bitcast=True).to(tl.int64) << 32) | 1, mask=mask)
+
+
+@triton.jit
+def heard(x, word, mask):
+    while tl.min((x & 1).to(tl.int32), 0) == 0:
+        x = tl.load(word, mask=mask, other=1, volatile=True)
+    return (x >> 32).to(tl.int32).to(tl.float32, bitcast=True)
+
+
+@triton.jit
+def parted(x, LANES: tl.constexpr):
+    if len(x.shape) == 3:
+        return tl.split(tl.reshape(x.to(tl.float32), (x.shape[0], x.shape[1], LANES, 2)))
+    else:
+        return tl.split(tl.reshape(x.to(tl.float32), (LANES, 2)))
+
+
+@triton.jit
+def joined(x, x_, LANES: tl.constexpr):
+    if len(x.shape) == 3:
+        return tl.reshape(tl.join(x, x_), (x.shape[0], x.shape[1], 2 * LANES))
+    else:
+        return tl.reshape(tl.join(x, x_), (2 * LANES,))
+
+
+@triton.jit(do_not_specialize=["B", "T", "C"])
 def scan(
-    a, b, begin, out, product, held, first, slope, T, D, L, C, a_row, a_time, a_channel,
-    BACK: tl.constexpr, ENDS: tl.constexpr, SAME: tl.constexpr, STEPS: tl.constexpr, LANES: tl.constexpr,
+    a, b, first, out, held, slope, words, B, T, D, C, a_row, a_time, a_channel,
+    BACK: tl.constexpr, SAME: tl.constexpr, STEPS: tl.constexpr, SEGMENTS: tl.constexpr, LANES: tl.constexpr,
 ):
+    place = tl.atomic_add(words, 1, sem="relaxed").to(tl.int32)
     blocks = tl.cdiv(D, LANES)
-    place = tl.program_id(0)
+    row = (place // blocks % B).to(tl.int64)
+    c = place // blocks // B
     d = place % blocks * LANES + tl.arange(0, LANES)
-    c = place // blocks % C
-    row = (place // blocks // C).to(tl.int64)
     here = d < D
     own = (row * C + c) * D + d
-    h = tl.zeros((LANES,), tl.float32)
-    p = tl.full((LANES,), 1.0, tl.float32)
-    total = tl.zeros((LANES,), tl.float32)
-    same = tl.full((LANES,), 1.0, tl.float32)
-    if not ENDS:
-        h = tl.load(begin + own, mask=here, other=0.0)
+    i = tl.arange(0, SEGMENTS)[:, None] + tl.zeros((SEGMENTS, LANES), tl.int32)
+    n = tl.arange(0, SEGMENTS)[:, None, None] * STEPS + tl.arange(0, STEPS)[None, :, None]
+    gone = c * (STEPS * SEGMENTS)
+    known = n < T - gone
+    there = known & here[None, None, :]
+    begin = gone
+    near = gone
+    if BACK:
+        begin = T - 1 - gone
+        near = T - gone
+        known = known & (n + gone > 0)
+        n = -n
+    at = (row * T + begin) * D
+    by = n * D + d[None, None, :]
+    y = tl.load(b + at + by, mask=there, other=0.0).to(tl.float32)
     if SAME:
         same = tl.load(a + row * a_row + d * a_channel, mask=here, other=1.0).to(tl.float32)
-    i = tl.arange(0, STEPS)[:, None]
-    count = tl.minimum(L, T - c * L)
-    for begun in range(0, count, STEPS):
-        n = begun + i
-        there = (n < count) & here[None, :]
-        t = c * L + n
-        if BACK:
-            t = T - 1 - t
-            near, known = t + 1, there & (t + 1 < T)
-        else:
-            near, known = t, there
-        at = (row * T + t) * D + d[None, :]
+        x = tl.where(known, same[None, None, :], 1.0)
+    else:
+        source = a + row * a_row + (near + n.to(tl.int64)) * a_time + d[None, None, :] * a_channel
+        x = tl.load(source, mask=known & here[None, None, :], other=1.0).to(tl.float32)
+    start = tl.load(first + row * D + d, mask=here, other=0.0)
+    asked = here & (c > 0)
+    word = words + 16 + own
+    h = tl.load(word - D, mask=asked, other=1, volatile=True)
+    x, y = tl.associative_scan((x, y), 1, after)
+    p, q = tl.associative_scan((last(x, STEPS), last(y, STEPS)), 0, after)
+    p, q = turned(p, i), turned(q, i)
+    product, end = foremost(p, i), foremost(q, i)
+    h = heard(h, word - D, asked)
+    if not BACK:
+        h = tl.where(c > 0, h, start)
+    tell(word, product * h + end, here & (c + 1 < C))
+    z = tl.where(i > 0, p * h[None, :] + q, h[None, :])[:, None, :]
+    y += x * z
+    tl.store(out + at + by, y.to(out.dtype.element_ty), mask=there)
+    if BACK:
+        early = begin + n > 0
+        z = tl.load(held + at - D + by, mask=there & early, other=0.0).to(tl.float32)
+        w = y * tl.where(early, z, start[None, None, :])
         if SAME:
-            x = tl.where(known, same[None, :], 1.0)
+            tl.store(slope + own, tl.sum(tl.sum(tl.where(there, w, 0.0), 0), 0), mask=here)
         else:
-            x = tl.load(a + row * a_row + near.to(tl.int64) * a_time + d[None, :] * a_channel, mask=known, other=1.0)
-        y = tl.load(b + at, mask=there, other=0.0)
-        x, y = tl.associative_scan((x.to(tl.float32), y.to(tl.float32)), 0, after)
-        y += x * h[None, :]
-        h = last(y, i, STEPS)
-        if ENDS:
-            p *= last(x, i, STEPS)
-        else:
-            tl.store(out + at, y.to(out.dtype.element_ty), mask=there)
-            if BACK:
-                before = tl.load(held + at - D, mask=there & (t > 0), other=0.0).to(tl.float32)
-                start = tl.load(first + row * D + d, mask=here, other=0.0)
-                before = tl.where(t > 0, before, start[None, :])
-                if SAME:
-                    total += tl.sum(tl.where(there, y * before, 0.0), 0)
-                else:
-                    tl.store(slope + at, (y * before).to(slope.dtype.element_ty), mask=there)
-    if ENDS:
-        tl.store(product + own, p, mask=here)
-        tl.store(out + own, h, mask=here)
-    elif BACK and SAME:
-        tl.store(slope + own, total, mask=here)
+            tl.store(slope + at + by, w.to(slope.dtype.element_ty), mask=there)
 
 
-@triton.jit(do_not_specialize=["T", "D", "L", "C", "a_row", "a_time"])
+@triton.jit(do_not_specialize=["B", "T", "C"])
 def scan_pair(
-    a, b, begin, out, product, held, first, slope, T, D, L, C, a_row, a_time,
-    BACK: tl.constexpr, ENDS: tl.constexpr, SAME: tl.constexpr, STEPS: tl.constexpr, LANES: tl.constexpr,
+    a, b, first, out, held, slope, words, B, T, D, C, a_row, a_time,
+    BACK: tl.constexpr, SAME: tl.constexpr, STEPS: tl.constexpr, SEGMENTS: tl.constexpr, LANES: tl.constexpr,
 ):
+    place = tl.atomic_add(words, 1, sem="relaxed").to(tl.int32)
     blocks = tl.cdiv(D, LANES)
-    place = tl.program_id(0)
-    k = place % blocks * (2 * LANES) + tl.arange(0, 2 * LANES)[None, :]  # real and imaginary part by turns
-    c = place // blocks % C
-    row = (place // blocks // C).to(tl.int64)
-    here = k < 2 * D
-    own = (row * C + c) * (2 * D) + k
-    h = tl.zeros((1, LANES), tl.float32)
-    h_ = tl.zeros((1, LANES), tl.float32)
-    p = tl.full((1, LANES), 1.0, tl.float32)
-    p_ = tl.zeros((1, LANES), tl.float32)
-    total = tl.zeros((1, LANES), tl.float32)
-    total_ = tl.zeros((1, LANES), tl.float32)
-    if not ENDS:
-        h, h_ = parted(tl.load(begin + own, mask=here, other=0.0), 1, LANES)
+    row = (place // blocks % B).to(tl.int64)
+    c = place // blocks // B
+    d = place % blocks * (2 * LANES) + tl.arange(0, 2 * LANES)  # real and imaginary part by turns
+    here = d < 2 * D
+    own = (row * C + c) * (2 * D) + d
+    i = tl.arange(0, SEGMENTS)[:, None] + tl.zeros((SEGMENTS, LANES), tl.int32)
+    n = tl.arange(0, SEGMENTS)[:, None, None] * STEPS + tl.arange(0, STEPS)[None, :, None]
+    gone = c * (STEPS * SEGMENTS)
+    within = n < T - gone
+    there = within & here[None, None, :]
+    known = within
+    begin = gone
+    near = gone
+    if BACK:
+        begin = T - 1 - gone
+        near = T - gone
+        known = within & (n + gone > 0)
+        n = -n
+    at = (row * T + begin) * (2 * D)
+    by = n * (2 * D) + d[None, None, :]
+    y, y_ = parted(tl.load(b + at + by, mask=there, other=0.0), LANES)
     if SAME:
-        same, same_ = parted(tl.load(a + row * a_row * 2 + k, mask=here, other=0.0), 1, LANES)
-    i = tl.arange(0, STEPS)[:, None]
-    count = tl.minimum(L, T - c * L)
-    for begun in range(0, count, STEPS):
-        n = begun + i
-        there = (n < count) & here
-        t = c * L + n
-        if BACK:
-            t = T - 1 - t
-            near = t + 1
-            known = (n < count) & (t + 1 < T)
-        else:
-            near = t
-            known = n < count
-        at = (row * T + t) * (2 * D) + k
+        same, same_ = parted(tl.load(a + row * a_row * 2 + d, mask=here, other=0.0), LANES)
+        x = tl.where(known, same[None, None, :], 1.0)
+        x_ = tl.where(known, same_[None, None, :], 0.0)
+    else:
+        source = a + (row * a_row + (near + n.to(tl.int64)) * a_time) * 2 + d[None, None, :]
+        x, x_ = parted(tl.load(source, mask=known & here[None, None, :], other=0.0), LANES)
+        x = tl.where(known, x, 1.0)
+    if BACK:
+        x_ = -x_
+    start, start_ = parted(tl.load(first + row * (2 * D) + d, mask=here, other=0.0), LANES)
+    asked = here & (c > 0)
+    word = words + 16 + own
+    told = tl.load(word - 2 * D, mask=asked, other=1, volatile=True)
+    x, x_, y, y_ = tl.associative_scan((x, x_, y, y_), 1, after_pair)
+    ends = (last(x, STEPS), last(x_, STEPS), last(y, STEPS), last(y_, STEPS))
+    p, p_, q, q_ = tl.associative_scan(ends, 0, after_pair)
+    p, p_, q, q_ = turned(p, i), turned(p_, i), turned(q, i), turned(q_, i)
+    product, product_, end, end_ = foremost(p, i), foremost(p_, i), foremost(q, i), foremost(q_, i)
+    h, h_ = parted(heard(told, word - 2 * D, asked), LANES)
+    if not BACK:
+        h = tl.where(c > 0, h, start)
+        h_ = tl.where(c > 0, h_, start_)
+    end += product * h - product_ * h_
+    end_ += product * h_ + product_ * h
+    tell(word, joined(end, end_, LANES), here & (c + 1 < C))
+    z = tl.where(i > 0, p * h[None, :] - p_ * h_[None, :] + q, h[None, :])[:, None, :]
+    z_ = tl.where(i > 0, p * h_[None, :] + p_ * h[None, :] + q_, h_[None, :])[:, None, :]
+    y, y_ = y + x * z - x_ * z_, y_ + x * z_ + x_ * z
+    tl.store(out + at + by, joined(y, y_, LANES).to(out.dtype.element_ty), mask=there)
+    if BACK:
+        early = begin + n > 0
+        z, z_ = parted(tl.load(held + at - 2 * D + by, mask=there & early, other=0.0), LANES)
+        z = tl.where(early, z, start[None, None, :])
+        z_ = tl.where(early, z_, start_[None, None, :])
+        w = y * z + y_ * z_
+        w_ = y_ * z - y * z_
         if SAME:
-            x = tl.where(known, same, 1.0)
-            x_ = tl.where(known, same_, 0.0)
+            w = tl.sum(tl.sum(tl.where(within, w, 0.0), 0), 0)
+            w_ = tl.sum(tl.sum(tl.where(within, w_, 0.0), 0), 0)
+            tl.store(slope + own, joined(w, w_, LANES), mask=here)
         else:
-            source = a + (row * a_row + near.to(tl.int64) * a_time) * 2 + k
-            x, x_ = parted(tl.load(source, mask=known & here, other=0.0), STEPS, LANES)
-            x = tl.where(known, x, 1.0)
-        y, y_ = parted(tl.load(b + at, mask=there, other=0.0), STEPS, LANES)
-        if BACK:
-            x_ = -x_
-        x, x_, y, y_ = tl.associative_scan((x, x_, y, y_), 0, after_pair)
-        y, y_ = y + x * h - x_ * h_, y_ + x * h_ + x_ * h
-        h = last(y, i, STEPS)[None, :]
-        h_ = last(y_, i, STEPS)[None, :]
-        if ENDS:
-            q = last(x, i, STEPS)[None, :]
-            q_ = last(x_, i, STEPS)[None, :]
-            p, p_ = p * q - p_ * q_, p * q_ + p_ * q
-        else:
-            tl.store(out + at, joined(y, y_, STEPS, LANES).to(out.dtype.element_ty), mask=there)
-            if BACK:
-                z, z_ = parted(tl.load(held + at - 2 * D, mask=there & (t > 0), other=0.0), STEPS, LANES)
-                start, start_ = parted(tl.load(first + row * (2 * D) + k, mask=here, other=0.0), 1, LANES)
-                z = tl.where(t > 0, z, start)
-                z_ = tl.where(t > 0, z_, start_)
-                w = y * z + y_ * z_
-                w_ = y_ * z - y * z_
-                if SAME:
-                    total += tl.sum(tl.where(n < count, w, 0.0), 0)[None, :]
-                    total_ += tl.sum(tl.where(n < count, w_, 0.0), 0)[None, :]
-                else:
-                    tl.store(slope + at, joined(w, w_, STEPS, LANES).to(slope.dtype.element_ty), mask=there)
-    if ENDS:
-        tl.store(product + own, joined(p, p_, 1, LANES), mask=here)
-        tl.store(out + own, joined(h, h_, 1, LANES), mask=here)
-    elif BACK and SAME:
-        tl.store(slope + own, joined(total, total_, 1, LANES), mask=here)
+            tl.store(slope + at + by, joined(w, w_, LANES).to(slope.dtype.element_ty), mask=there)
 """
 
 
@@ -197,85 +230,60 @@ def scanned(a: Tensor, b: Tensor, first: Tensor) -> Tensor:
     """h of eq. 1 of `leadline.layers.scan`."""
     b, first = b.contiguous(), first.float().contiguous()
     out = torch.empty_like(b)
-    _in_chunks(a, b, first, out, *chunks(_programs(b), b.shape[1], _steps(b)))
+    _launch(a, b, first, out)
     return out
 
 
 def scanned_back(a: Tensor, h: Tensor, first: Tensor, g: Tensor) -> tuple[Tensor, Tensor]:
     """∂a and ∂b of eq. 3 of `leadline.layers.scan`."""
     h, g, first = h.contiguous(), g.contiguous(), first.float().contiguous()
-    out, (C, L) = torch.empty_like(g), chunks(_programs(g), g.shape[1], _steps(g))
-    if a.shape[1] == 1:  # a part of the sum for each program
-        slope = torch.empty(len(g), C, *g.shape[2:], device=g.device)
+    out = torch.empty_like(g)
+    if a.shape[1] == 1:  # a part of the sum for each chunk
+        slope = torch.empty(len(g), -(-g.shape[1] // _tile(g)[1]), *g.shape[2:], device=g.device)
     else:
         slope = torch.empty(g.shape, dtype=a.dtype if a.shape == g.shape else torch.float32, device=g.device)
-    _in_chunks(a, g, torch.zeros_like(first), out, C, L, (h, first, slope))
+    _launch(a, g, first, out, (h, slope))
     return slope.sum_to_size(a.shape).to(a.dtype) if slope.shape != a.shape else slope.to(a.dtype), out
 
 
-def chunks(programs: int, T: int, steps: int = _REAL) -> tuple[int, int]:
-    """C, and the steps L of a chunk, a multiple of the `steps` of a tile.
+def tiles(rows: int, T: int, reals: int, size: int) -> tuple[int, int, int]:
+    """Reals of a row and steps that a program has, and its warps.
 
     Args:
-        programs: that each chunk has.
+        reals: of one step of a row of b.
+        size: bytes of one.
 
-    >>> chunks(16, 4096), chunks(64, 4096), chunks(512, 4096), chunks(1, 10)
-    ((64, 64), (16, 256), (1, 4096), (1, 32))
+    >>> tiles(16, 4096, 1024, 4), tiles(1, 262_144, 256, 4), tiles(2, 20, 3, 4)
+    ((32, 128, 4), (8, 2048, 16), (8, 32, 1))
     """
-    wished = min(_PROGRAMS // programs, T // _LEAST)
-    if wished < 3:  # two passes read a and b twice
-        return 1, -(-T // steps) * steps
-    L = -(-T // (wished * steps)) * steps
-    return -(-T // L), L
+    longest = max(_FEWEST, 1 << (T - 1).bit_length())
+    for lanes, warps in _TILES:
+        lanes = min(lanes, max(8, 1 << (reals - 1).bit_length()))
+        steps = warps * 32 * _NUMBERS // lanes
+        if steps >= longest or 3 * size * rows * reals * steps >= _TOLD:
+            break
+    steps = min(steps, longest)
+    return lanes, steps, max(1, lanes * steps // (32 * _NUMBERS))
 
 
-def _steps(b: Tensor) -> int:
-    return _REAL if b.dim() == 3 else _PAIR
+def _tile(b: Tensor) -> tuple[int, int, int]:
+    return tiles(len(b), b.shape[1], b.shape[2:].numel(), b.element_size())
 
 
-def _programs(b: Tensor) -> int:
-    return b.shape[0] * -(-b.shape[2] // _LANES)
-
-
-def _in_chunks(
-    a: Tensor,
-    b: Tensor,
-    first: Tensor,
-    out: Tensor,
-    C: int,
-    L: int,
-    slopes: tuple[Tensor, Tensor, Tensor] | None = None,
-) -> None:
-    begin = first
-    if C > 1:
-        product, end = (torch.empty(len(b), C, *first.shape[1:], device=b.device) for _ in range(2))
-        _launch(a, b, first, end, product, slopes, C, L, ends=True)
-        after = torch.empty_like(end)
-        _launch(product, end, first, after, product, None, 1, C, ends=False)
-        begin = torch.cat([first[:, None], after[:, :-1]], 1)
-    _launch(a, b, begin, out, out, slopes, C, L, ends=False)
-
-
-def _launch(
-    a: Tensor,
-    b: Tensor,
-    begin: Tensor,
-    out: Tensor,
-    product: Tensor,
-    slopes: tuple[Tensor, Tensor, Tensor] | None,
-    C: int,
-    L: int,
-    ends: bool,
-) -> None:
+def _launch(a: Tensor, b: Tensor, first: Tensor, out: Tensor, slopes: tuple[Tensor, Tensor] | None = None) -> None:
     B, T, D = b.shape[:3]
-    held, first, slope = (b, begin, out) if slopes is None else slopes
+    lanes, L, warps = _tile(b)
+    C, (held, slope) = -(-T // L), (b, out) if slopes is None else slopes
     kernel, same, pair = kernels(_KERNEL).scan, a.shape[1] == 1, b.dim() == 4
     if pair:
         even = a.stride()[2:] == (2, 1) and not any(step % 2 for step in a.stride()[:2])
-        kernel, a = kernels(_KERNEL).scan_pair, a if even else a.contiguous()
+        kernel, a, lanes = kernels(_KERNEL).scan_pair, a if even else a.contiguous(), lanes // 2
     row, time, channel = a.expand(b.shape).stride()[:3]
     strides = (row // 2, time // 2) if pair else (row, time, channel)
-    kernel[(-(-D // _LANES) * C * B,)](
-        a, b, begin, out, product, held, first, slope, T, D, L, C, *strides,
-        BACK=slopes is not None, ENDS=ends, SAME=same, STEPS=_steps(b), LANES=_LANES, num_warps=1,
+    words = torch.zeros(16 + first.numel() * C, dtype=torch.int64, device=b.device)
+    steps = min(L, _NUMBERS * b.element_size() // 16)  # of a thread, for 16 bytes of channels
+    kernel[(-(-D // lanes) * C * B,)](
+        a, b, first, out, held, slope, words, B, T, D, C, *strides,
+        BACK=slopes is not None, SAME=same, STEPS=steps, SEGMENTS=L // steps, LANES=lanes,
+        num_warps=warps, maxnreg=_REGISTERS,
     )  # fmt: skip
