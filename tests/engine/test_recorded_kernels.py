@@ -75,7 +75,7 @@ def test_steps_of_a_recording_are_those_of_single_ones(pairs, recorded, options,
     assert len(pairs.train) % 8
     settings = {**OWN, **settings}
     alike(ll.fit(model(), pairs, compile="off", **settings), recorded(model(), pairs, **settings))
-    assert recorded.prepared == [(4, 5)]  # steps of a call, and the numbers of each
+    assert recorded.prepared == [(4, 6)]  # steps of a call, and the numbers of each
 
 
 @pytest.mark.parametrize("cell", ["lstm", "gru", "elman"])
@@ -103,5 +103,5 @@ def test_weights_that_move_in_memory_are_recorded_anew(pairs, recorded):
 
     made = model()
     moved = recorded(made, pairs, listeners=[move], **OWN)
-    assert recorded.prepared == [(4, 5)] * 2
+    assert recorded.prepared == [(4, 6)] * 2
     alike(ll.fit(model(), pairs, compile="off", **OWN), moved)

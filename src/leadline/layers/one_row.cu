@@ -334,7 +334,7 @@ struct Best {
 extern "C" __global__ void __launch_bounds__(THREADS + 32, 1)
 step(i64* tokens, i64* at_, i64* words, float* log_p, i64* slot, i64* number, u32* turn, u32* done,
      const uint2* embed, const uint2* place, const char* layers, const char* unembed, const unsigned char* allowed,
-     const i64* rooms, u32* qkv, u32* looked, u32* joined, u32* hidden, u32* thought, int lines,
+     const i64* rooms, u32* qkv, u32* looked, u32* joined, u32* hidden, u32* thought,
      float* scores, float* part_best, int* part_where, float* part_mass, float* best, int* where, float* mass,
      int choose, int most_at) {
     extern __shared__ __align__(128) char memory[];
@@ -347,10 +347,6 @@ step(i64* tokens, i64* at_, i64* words, float* log_p, i64* slot, i64* number, u3
     }
     __syncthreads();
     if (warp == WARPS) {
-        // what will be told lies in memory from `qkv` on, and all weights have come by since the last step: were it not
-        // in the cache again, a number would be heard as late as memory answers
-        for (int i = p * 32 + lane; i < lines; i += PROGRAMS * 32)
-            asm volatile("prefetch.global.L2 [%0];" ::"l"(qkv + i * 32));
         if (!lane) fetch_all(memory, s, layers, unembed, p);
         return;
     }

@@ -170,8 +170,7 @@ class OneRow:
         new = lambda *size, dtype=torch.int32: torch.zeros(*size, dtype=dtype, device=device)  # noqa: E731
         lines = [P * -(-sizes[name] // _SECTOR) * _SECTOR for name in ("READ", "BACK", "WIDEN", "BACK")]
         told = (lines[0], _WARPS * S * H * (sizes["K"] + _SECTOR), *(_WARPS * line for line in lines[1:]))
-        self.told = new(sum(L * size for size in told)).split([L * size for size in told])  # one piece of memory
-        self.lines = sum(len(t) for t in self.told) // 32
+        self.told = [new(L, size) for size in told]  # as qkv, looked, joined, hidden, thought
         self.found = new(P, dtype=torch.float32), new(P), new(P, dtype=torch.float32)
         self.turn, self.done = new(1) + 1, new(1)
 
@@ -183,7 +182,7 @@ class OneRow:
         self.kernel(
             self.sizes["PROGRAMS"], 32 * (_WARPS + 1),
             at.tokens, at.at, at.words, at.log_p, at.slot, at.number, self.turn, self.done,
-            parts.embed, place, self.layers, self.unembed, after.allowed, self.rooms, *self.told, self.lines,
+            parts.embed, place, self.layers, self.unembed, after.allowed, self.rooms, *self.told,
             after.scores, *self.found, after.best, after.where, after.mass, int(choose), at.length - 1,
             at_once=True,
         )  # fmt: skip
