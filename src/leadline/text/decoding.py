@@ -144,23 +144,28 @@ def stream(
     """
     rows = checked(prompts, scorer.length)
     most, stop = whole("most", most), stop or Stop()
+    judged = bool(stop.tokens or stop.texts)
     new: list[list[int]] = [[] for _ in rows]
-    going, room = list(range(len(rows))), None if slide else scorer.length
+    room = None if slide else scorer.length
+    last = [most if room is None else min(most, room - len(row)) for row in rows]  # number of the last word of a row
     columns = (_alone if isinstance(scorer, Ahead) and not choice.looks_back else _columns)(
         scorer, rows, most, choice, _seeds(seeds, len(rows)), slide
     )
+    going = list(range(len(rows)))
     for number, (tokens, log_p) in enumerate(columns, start=1):
-        words = []
+        words, over = [], False
         for row in going:
-            token = tokens[row]
+            token, why = tokens[row], ""
             rows[row].append(token)
-            new[row].append(token)
-            why = stop.why(new[row]) or ("most" if number == most else "")
-            if not why and room is not None and len(rows[row]) >= room:
-                why = "context"
+            if judged:
+                new[row].append(token)
+                why = stop.why(new[row])
+            if not why and number >= last[row]:
+                why = "most" if number == most else "context"
+            over = over or why != ""
             words.append(Word(row, token, log_p[row], why))
         yield words
-        if any(word.why for word in words):
+        if over:
             going = [word.row for word in words if not word.why]
         if not going:
             return
@@ -209,7 +214,7 @@ def _seeds(seeds: int | Sequence[int], num: int) -> Tensor:
 
 
 #: words that a scorer is asked for at a time, where it can go on alone
-AT_A_TIME = 16
+AT_A_TIME = 8
 
 
 def _columns(
