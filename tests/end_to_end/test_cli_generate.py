@@ -195,6 +195,10 @@ def test_texts_are_piped_in(run, capsys, monkeypatch):
     monkeypatch.setattr("sys.stdin", io.StringIO("\ufeffthe cat sat\r\n"))
     assert main(["predict", run, "-"]) == 0
     assert capsys.readouterr().out.splitlines()[1].startswith("the cat sat,")
+    for more in ((), ("--lines",)):
+        monkeypatch.setattr("sys.stdin", io.StringIO("\n"))
+        told = answer(capsys, run, "--prompt-file", "-", *more, "--most", 2, code=2 if more else 0)
+        assert not more or "--prompt-file must hold texts, one a line. Got nothing piped in" in told["error"]
     for closed in (None, _Closed()):
         monkeypatch.setattr("sys.stdin", closed)
         assert "must be there to be read" in answer(capsys, run, "--prompt-file", "-", code=2)["error"]

@@ -261,6 +261,16 @@ def test_a_gradient_of_what_is_shared_is_added_up_and_of_what_is_repeated_is_not
         close(each.sum_to_size(shape), one)
 
 
+def test_a_gpu_without_triton_scans_as_a_cpu_does(monkeypatch):
+    module = sys.modules[scan.__module__]
+    monkeypatch.setattr(module, "has_triton", lambda: False)
+    a, b, first, g = torch.rand(2, 9, 3), torch.randn(2, 9, 3), torch.randn(2, 3), torch.randn(2, 9, 3)
+    h = module._on_cuda(a, b, first)
+    torch.testing.assert_close(h, scan_by_steps(a, b, first))
+    for one, other in zip(module._back_on_cuda(a, h, first, g), module._plain_back(a, h, first, g), strict=True):
+        assert torch.equal(one, other)
+
+
 @pytest.mark.slow
 @pytest.mark.skipif(find_spec("triton") is None, reason="needs triton")
 def test_the_kernel_in_tritons_interpreter():

@@ -37,7 +37,7 @@ class Kind:
         scalars: what one word may be, tried in the order int, float, bool, text.
         many: several words make a tuple; with `named`, each is `key=value` and they make a dictionary.
         optional: the word none is allowed.
-        again: so do several flags, each with one word, of which a comma is part.
+        again: the flag may come several times, with one word each, commas included, and they make a tuple.
     """
 
     scalars: tuple[type, ...] = (str,)

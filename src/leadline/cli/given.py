@@ -36,7 +36,8 @@ def lines_of(name: str, what: str) -> dict[int, str]:
     """The lines that hold something, by their numbers."""
     lines = {number: line for number, line in enumerate(text_of(name, what).split("\n"), 1) if line.strip()}
     if not lines:
-        raise DataError(f"{name} must hold texts, one a line", got="none", do="Write something")
+        held = "nothing piped in" if name == PIPED else f"{name}, which holds none"
+        raise DataError(f"{what} must hold texts, one a line", got=held, do="Write something")
     return lines
 
 

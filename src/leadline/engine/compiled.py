@@ -16,7 +16,6 @@ import shutil
 import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from importlib.util import find_spec
 from typing import Any, cast
 
 import numpy as np
@@ -25,6 +24,7 @@ from torch import Tensor, nn
 
 from leadline.data.data import Batch, Stacked
 from leadline.engine.step import Recorded, Step, recording, several, through_inductor
+from leadline.layers.kernels import has_triton
 from leadline.layers.substitutes import substituted
 from leadline.likelihoods.likelihood import Likelihood
 from leadline.optim.gradient import Gradient
@@ -84,7 +84,7 @@ def compiler_missing(device: torch.device) -> str | None:
     """Why torch.compile cannot work here, or None."""
     if device.type == "cpu":
         return None if shutil.which("g++") or shutil.which("clang++") else "no C++ compiler is installed"
-    return None if find_spec("triton") else "triton is not installed"  # importing it takes a second
+    return None if has_triton() else "triton is not installed"
 
 
 def choose(

@@ -17,7 +17,6 @@ import copy
 import warnings
 from collections.abc import Callable
 from contextlib import nullcontext
-from importlib.util import find_spec
 from typing import Any, Protocol, cast, runtime_checkable
 
 import torch
@@ -28,6 +27,7 @@ from leadline.engine.step import recording
 from leadline.engine.untouched import untouched
 from leadline.errors import UserError
 from leadline.layers.cache import Cache
+from leadline.layers.kernels import has_triton
 from leadline.layers.many_rows import ManyRows, fits
 from leadline.layers.next_word import Parts, Places
 from leadline.layers.one_row import OneRow, fits_one
@@ -177,7 +177,7 @@ class Cached:
         self._unembedding: tuple[Tensor, Tensor] | None = None
         self.own: OneRow | ManyRows | None = None  # a step of its own
         chain = self.model.parts() if isinstance(self.model, Chained) and not compile else None
-        known = self.device.type == "cuda" and find_spec("triton") is not None
+        known = self.device.type == "cuda" and has_triton()
         self._chain = chain if chain is not None and known and fits(chain) else None
         self.source = None if source is None else source.to(self.device)
         self.cache: Cache | None = None

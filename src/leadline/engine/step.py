@@ -198,17 +198,20 @@ class Recorded:
         before = [t.clone() for t in held]
         side = torch.cuda.Stream()
         side.wait_stream(torch.cuda.current_stream())
-        with torch.cuda.stream(side), warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            for _ in range(2):  # libraries allocate their work space, the compiler compiles
-                several(*held, *self.inputs)
-        torch.cuda.current_stream().wait_stream(side)
-        gc.collect()  # what autograd remembers of a weight stays on its stream as long as any graph of it is alive
-        with recording() as self.graph:
-            self.losses = several(*held, *self.inputs)
-        with torch.no_grad():
-            for t, old in zip(held, before, strict=True):
-                t.copy_(old)  # warming up moved them
+        try:
+            with torch.cuda.stream(side), warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                for _ in range(2):  # libraries allocate their work space, the compiler compiles
+                    several(*held, *self.inputs)
+            torch.cuda.current_stream().wait_stream(side)
+            gc.collect()  # what autograd remembers of a weight stays on its stream as long as any graph of it is alive
+            with recording() as self.graph:
+                self.losses = several(*held, *self.inputs)
+        finally:  # warming up moved them, also where steps cannot be recorded and go on one by one
+            torch.cuda.current_stream().wait_stream(side)
+            with torch.no_grad():
+                for t, old in zip(held, before, strict=True):
+                    t.copy_(old)
 
     def __call__(self, *inputs: Tensor) -> Tensor:
         for own, new in zip(self.inputs, inputs, strict=True):

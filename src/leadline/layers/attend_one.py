@@ -24,7 +24,8 @@ _WARPS = 4
 
 
 def can_attend_one(q: Tensor, keys: Tensor) -> bool:
-    """Whether the kernel serves: one word a row in bfloat16, on a GPU with a compiler, and no gradient is asked for.
+    """Whether the kernel serves: one word a row in bfloat16, on a GPU that has such numbers, with a compiler, and no
+    gradient is asked for.
 
     >>> can_attend_one(torch.zeros(1, 1, 1, 4), torch.zeros(1, 1, 8, 4))
     False
@@ -36,6 +37,7 @@ def can_attend_one(q: Tensor, keys: Tensor) -> bool:
         and q.shape[3] in (8, 16, 32, 64, 128, 256)
         and keys.is_contiguous()
         and not torch.is_grad_enabled()
+        and torch.cuda.get_device_capability(q.device) >= (8, 0)
         and can_compile()
     )
 

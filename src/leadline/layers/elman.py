@@ -21,6 +21,7 @@ from torch import Tensor, nn
 
 from leadline.errors import UserError
 from leadline.layers.half import guarded
+from leadline.layers.kernel_weights import weights_for, weights_of
 from leadline.layers.steps_there import State, at_last, closed, loop, put_back
 from leadline.settings import given, whole
 
@@ -64,13 +65,9 @@ class Elman(nn.Module):
         y, _ = self._run(x, z)
         return put_back(y, order, there), (at_last(y, there, z),)
 
-    def _weights(self) -> list[Tensor]:
-        """V, U and the parts of b as they are now: others may have been put in their place for a while."""
-        return [getattr(self.kernel, name) for name in self.kernel._flat_weights_names]
-
     def _step(self, x: Tensor, state: State) -> State:
         """Eq. 1 of one step, the state in its own precision."""
-        (V, U, *offsets), (z,) = self._weights(), state
+        (V, U, *offsets), (z,) = weights_of(self.kernel), state
         b, c = offsets or (None, None)
         a = F.linear(x, V, b).to(z.dtype) + F.linear(z, U, c).to(z.dtype)
         return (a.tanh() if self.kernel.nonlinearity == "tanh" else a.relu(),)
@@ -80,8 +77,8 @@ class Elman(nn.Module):
 
         def kernel(x: Tensor, z: Tensor, *weights: Tensor) -> tuple[Tensor, ...]:
             run = torch.rnn_tanh if self.kernel.nonlinearity == "tanh" else torch.rnn_relu
-            first, bias = z[None].contiguous(), bool(self.kernel.bias)
+            first, bias = z[None].contiguous(), len(weights) == 4
             y, last = run(x, first, weights, bias, 1, 0.0, self.training, False, True)  # eq. 1
             return y, last[0]
 
-        return guarded(kernel, x, z, *self._weights())
+        return guarded(kernel, x, z, *weights_for(self.kernel))

@@ -9,13 +9,13 @@ Shapes     q (B, H, T, K);  k (B, G, S, K);  v (B, G, S, K');  out (B, H, T, K')
 from __future__ import annotations
 
 from functools import cache, lru_cache
-from importlib.util import find_spec
 from typing import Any
 
 import torch
 from torch import Tensor
 from torch.fx.experimental.proxy_tensor import get_proxy_mode
 
+from leadline.layers.kernels import has_triton
 from leadline.layers.masks import Mask
 
 PAIRS = 1024 * 1024  #: queries times keys from which on it is used
@@ -36,7 +36,7 @@ def worth_it(q: Tensor, k: Tensor, v: Tensor) -> bool:
         and q.shape[2] * k.shape[2] >= PAIRS
         and min(q.shape[-1], v.shape[-1]) >= 16
         and q.dtype in (torch.float32, torch.bfloat16, torch.float16)
-        and find_spec("triton") is not None
+        and has_triton()
         and get_proxy_mode() is None
         and torch._C._functorch.peek_interpreter_stack() is None
         and not torch.cuda.is_current_stream_capturing()

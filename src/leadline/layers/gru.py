@@ -22,6 +22,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from leadline.layers.half import guarded
+from leadline.layers.kernel_weights import weights_for, weights_of
 from leadline.layers.steps_there import State, at_last, closed, loop, put_back
 from leadline.settings import whole
 
@@ -56,13 +57,9 @@ class GRU(nn.Module):
         y, _ = self._run(x, h)
         return put_back(y, order, there), (at_last(y, there, h),)
 
-    def _weights(self) -> list[Tensor]:
-        """W, U, b and c as they are now: others may have been put in their place for a while."""
-        return [getattr(self.kernel, name) for name in self.kernel._flat_weights_names]
-
     def _step(self, x: Tensor, state: State) -> State:
         """Eqs. 1 to 4 of one step, the state in its own precision."""
-        (W, U, *offsets), (h,) = self._weights(), state
+        (W, U, *offsets), (h,) = weights_of(self.kernel), state
         if not x.is_cuda:
             return (torch.gru_cell(x, h, W, U, *offsets),)
         read, kept = F.linear(x, W), F.linear(h, U)
@@ -74,8 +71,8 @@ class GRU(nn.Module):
         """Every step, and the last state."""
 
         def kernel(x: Tensor, h: Tensor, *weights: Tensor) -> tuple[Tensor, ...]:
-            first, bias = h[None].contiguous(), bool(self.kernel.bias)
+            first, bias = h[None].contiguous(), len(weights) == 4
             y, last = torch.gru(x, first, weights, bias, 1, 0.0, self.training, False, True)
             return y, last[0]
 
-        return guarded(kernel, x, h, *self._weights())
+        return guarded(kernel, x, h, *weights_for(self.kernel))

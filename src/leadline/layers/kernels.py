@@ -11,6 +11,7 @@ from typing import Any
 
 @functools.cache
 def has_triton() -> bool:
+    """Whether Triton is installed, without importing it, which takes a second."""
     return importlib.util.find_spec("triton") is not None
 
 

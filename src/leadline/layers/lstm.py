@@ -23,6 +23,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from leadline.layers.half import guarded
+from leadline.layers.kernel_weights import in_one_piece, weights_for, weights_of
 from leadline.layers.steps_there import State, at_last, closed, loop, put_back
 from leadline.settings import whole
 
@@ -57,19 +58,15 @@ class LSTM(nn.Module):
         if x.shape[1] == 1:
             return loop(self._step, x, (h.to(x.dtype), z.to(x.dtype)), there)
         if there is None:
-            y, h, z = self._run(x, h, z, self._weights())
+            y, h, z = self._run(x, h, z, weights_for(self.kernel))
             return y, (h, z)
         x, order = closed(x, there)
         y, z = self._holding(x, h, z, there.gather(1, order))
         return put_back(y, order, there), (at_last(y, there, h), z)
 
-    def _weights(self) -> list[Tensor]:
-        """W, U, b and c as they are now: others may have been put in their place for a while."""
-        return [getattr(self.kernel, name) for name in self.kernel._flat_weights_names]
-
     def _step(self, x: Tensor, state: State) -> State:
         """Eqs. 1 to 3 of one step, the cell in its own precision."""
-        (W, U, *offsets), (h, z) = self._weights(), state
+        (W, U, *offsets), (h, z) = weights_of(self.kernel), state
         if not x.is_cuda:
             return torch.lstm_cell(x, (h, z), W, U, *offsets)
         read, kept = F.linear(x, W), F.linear(h, U)
@@ -79,24 +76,18 @@ class LSTM(nn.Module):
 
     def _holding(self, x: Tensor, h: Tensor, z: Tensor, there: Tensor) -> tuple[Tensor, Tensor]:
         """Every step, and the cell, which steps that are not there leave as it is."""
-        kernel, D = self.kernel, self.dim_output
-        W, U = kernel.weight_ih_l0, kernel.weight_hh_l0
-        offsets = [kernel.bias_ih_l0, kernel.bias_hh_l0] if kernel.bias else []
+        (W, *others), D = weights_of(self.kernel), self.dim_output
         hold = torch.cat([W.new_full((D, 1), -_HOLD), W.new_full((D, 1), _HOLD), W.new_zeros(2 * D, 1)])
-        parts = [torch.cat([W, hold], 1), U, *offsets]
-        flat = torch.cat([part.flatten() for part in parts])  # one piece of memory, as the kernels of a GPU like it
-        pieces = flat.split([part.numel() for part in parts])
-        weights = [piece.view_as(part) for piece, part in zip(pieces, parts, strict=True)]
         x = torch.cat([x, (~there)[..., None].to(x.dtype)], -1)
-        y, _, cell = self._run(x, h, z, weights)
+        y, _, cell = self._run(x, h, z, in_one_piece([torch.cat([W, hold], 1), *others]))
         return y, cell
 
     def _run(self, x: Tensor, h: Tensor, z: Tensor, weights: list[Tensor]) -> tuple[Tensor, ...]:
         """Every step, and the last hidden units and cell."""
 
         def kernel(x: Tensor, h: Tensor, z: Tensor, *weights: Tensor) -> tuple[Tensor, ...]:
-            first = (h[None].contiguous(), z[None].contiguous())
-            y, h, z = torch.lstm(x, first, weights, bool(self.kernel.bias), 1, 0.0, self.training, False, True)
+            first, bias = (h[None].contiguous(), z[None].contiguous()), len(weights) == 4
+            y, h, z = torch.lstm(x, first, weights, bias, 1, 0.0, self.training, False, True)
             return y, h[0], z[0]
 
         return guarded(kernel, x, h, z, *weights)

@@ -31,6 +31,7 @@ import torch
 from torch import Tensor
 
 from leadline.errors import ShapeError
+from leadline.layers.kernels import has_triton
 from leadline.layers.pages import room
 from leadline.layers.scan_kernel import scanned, scanned_back
 
@@ -338,7 +339,7 @@ def _once(a: Tensor) -> Tensor:
 
 
 def _kernels_read(a: Tensor, b: Tensor) -> bool:
-    return b.numel() > 0 and torch.float64 not in (a.dtype, b.dtype)
+    return b.numel() > 0 and torch.float64 not in (a.dtype, b.dtype) and has_triton()
 
 
 def _wide(*tensors: Tensor) -> list[Tensor]:
