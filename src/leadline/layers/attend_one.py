@@ -38,7 +38,7 @@ def can_attend_one(q: Tensor, keys: Tensor) -> bool:
         and keys.is_contiguous()
         and not torch.is_grad_enabled()
         and torch.cuda.get_device_capability(q.device) >= (8, 0)
-        and can_compile()
+        and can_compile(q.device)
     )
 
 

@@ -16,13 +16,25 @@ _HERE = Path(__file__).parent
 _SHARED = 8  # CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
 
 
+@torch.compiler.assume_constant_result
 @functools.cache
-def can_compile() -> bool:
-    """Whether there are a driver and a compiler."""
+def can_compile(device: torch.device) -> bool:
+    """Whether there are a driver, and a compiler that knows the device."""
+    if device.type != "cuda" or torch.version.cuda is None:
+        return False
     try:
-        return torch.version.cuda is not None and bool(_driver() and _compiler())
+        _driver()
+        return _known(_compiler(), torch.cuda.get_device_capability(device))
     except OSError:
         return False
+
+
+def _known(rtc: Any, capability: tuple[int, int]) -> bool:
+    count = ctypes.c_int()
+    rtc.nvrtcGetNumSupportedArchs(ctypes.byref(count))
+    archs = (ctypes.c_int * count.value)()
+    rtc.nvrtcGetSupportedArchs(archs)
+    return 10 * capability[0] + capability[1] in archs
 
 
 class Kernel:

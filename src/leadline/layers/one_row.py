@@ -54,9 +54,7 @@ def fits_one(parts: Parts, device: torch.device) -> bool:
     >>> fits_one(GPT.tiny().parts(), torch.device("cpu"))
     False
     """
-    if device.type != "cuda" or not can_compile() or torch.cuda.get_device_capability(device) < (9, 0):
-        return False
-    if not known(parts):
+    if not can_compile(device) or torch.cuda.get_device_capability(device) < (9, 0) or not known(parts):
         return False
     found: Any = torch.cuda.get_device_properties(device)
     sizes = sizes_of(parts, found.multi_processor_count)
