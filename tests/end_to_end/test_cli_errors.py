@@ -24,7 +24,7 @@ def folder(tmp_path, monkeypatch):
     (tmp_path / "empty.csv").write_text("")
     (tmp_path / "header.csv").write_text("a,b\n")
     (tmp_path / "ragged.csv").write_text("a,b\n1,2\n3\n4,5,6\n")
-    (tmp_path / "latin.csv").write_bytes("name,price\nM\xfcller,3\n".encode("latin1"))
+    (tmp_path / "broken.csv").write_bytes("name,price\nMüller Köhler,3\nM".encode() + b"\xfcller,4\n")
     (tmp_path / "notes.txt").write_text("no table")
     write(tmp_path / "one-row.csv", ROWS[:1])
     write(tmp_path / "one-value.csv", [(*row[:3], 5) for row in ROWS])
@@ -64,7 +64,7 @@ TABLES = [
     ("empty.csv", "--target price", "must hold a table", "empty file"),
     ("header.csv", "--target a", "must have rows", "header"),
     ("ragged.csv", "--target a", "must have 2 fields", "--bad-rows refuse"),
-    ("latin.csv", "--target price", "UTF-8", "iconv"),
+    ("broken.csv", "--target price", "UTF-8", "line 3"),
     ("notes.txt", "--target price", "must be of a table", "notes.txt"),
     ("good.csv", "", "--target", "id, size, colour, price"),
     ("good.csv", "--target prise", "must name a column", "Did you mean price"),

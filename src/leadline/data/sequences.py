@@ -40,6 +40,7 @@ from leadline.data.sequence_inputs import Sequences, numbers_of, padded, sequenc
 from leadline.data.splits import split_indices
 from leadline.data.table import rows_of
 from leadline.data.target import Target
+from leadline.data.text_files import find_texts
 from leadline.data.text_rows import JSON_LINES, json_objects
 from leadline.data.words import natural
 from leadline.errors import DataError, ShapeError, UserError
@@ -201,7 +202,7 @@ def steps_of(path: Path, field: str | None = None) -> tuple[str, list[int], list
         x = arrays[_name(path, arrays, field, _STEPS, "field")]
         parts = _cut(x, x, arrays.get("lengths"))
         return "sequence", list(range(len(parts))), parts
-    lines = list(json_objects(path))
+    lines = list(json_objects(find_texts(path)))
     if not lines:
         raise DataError(f"{path.name} must have lines", got="none", do="Check that it was written")
     (steps,) = _fields(path, lines, [_name(path, lines[0][1], field, _STEPS, "field")])
@@ -336,7 +337,7 @@ def _cut(values: np.ndarray, x: np.ndarray, lengths: np.ndarray | None) -> list[
 
 
 def _of_json(path: Path, field: str | None, target: str | None) -> Found:
-    found = list(json_objects(path))
+    found = list(json_objects(find_texts(path)))
     if not found:
         raise DataError(f"{path.name} must have lines", got="none", do="Check that it was written")
     first = found[0][1]

@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import IO, cast
 
 from leadline.data.account import counted
+from leadline.data.encodings import NO_TEXT, marked, one_byte
 from leadline.data.folder import Lost, shown, survey
 from leadline.errors import DataError, UserError
 from leadline.settings import given
@@ -34,11 +35,6 @@ _HELD = 2**22  # characters that are searched for a separator before some of the
 _REACH = 4096  # the longest separator
 _LOOK = 2**16  # bytes by which a file is judged
 _LARGEST = 2**38  # bytes after unpacking; a small archive can hold a huge file
-_MARKS = (
-    *((codecs.BOM_UTF32_LE, "utf-32"), (codecs.BOM_UTF32_BE, "utf-32"), (codecs.BOM_UTF8, "utf-8-sig")),
-    *((codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16")),
-)
-_NO_TEXT = bytes({*range(32)} - {*b"\t\n\f\r\x1b"})  # bytes that no text in one byte a letter has
 _FORMATS = (b"%PDF-", b"\x1f\x8b", b"PK\x03\x04", b"\x89PNG", b"\xff\xd8\xff", b"GIF8", b"{\\rtf")
 
 
@@ -265,14 +261,13 @@ def _encodings(path: Path) -> tuple[str, ...]:
             start = file.read(_LOOK)
     except (OSError, EOFError, zlib.error) as error:
         raise _NotText(f"cannot be read ({getattr(error, 'strerror', None) or error})") from None
-    for mark, encoding in _MARKS:
-        if start.startswith(mark):
-            return (encoding,)
+    if encoding := marked(start):
+        return (encoding,)
     if b"\0" in start or start.startswith(_FORMATS):
         return ()
-    if len(start) != len(start.translate(None, _NO_TEXT)):
+    if len(start) != len(start.translate(None, NO_TEXT)):
         return ("utf-8",)
-    return "utf-8", "cp1252" if re.search(rb"[\x80-\x9f]", start) else "latin-1"
+    return "utf-8", one_byte(start)
 
 
 def _is_text(path: Path) -> bool:
