@@ -272,7 +272,9 @@ def _of_table(
     numbers = [int(table.numbers[rows.min()]) for _, rows in parts]
     stretches = [values[rows] for _, rows in parts]
     notes = [*table.notes, f"{len(table)} rows are steps of {counted(len(parts), 'sequence')}"]
-    return Found(stretches, asked, each, target, table.source, table.word, numbers, [], tuple(channels), notes, left_out)
+    return Found(
+        stretches, asked, each, target, table.source, table.word, numbers, [], tuple(channels), notes, left_out
+    )
 
 
 def _of_lists(x: Any, y: Any, each: bool | None, names: Sequence[str]) -> Found:

@@ -137,7 +137,9 @@ def json_objects(texts: Corpus) -> Iterator[tuple[int, Mapping[str, Any]]]:
                 raise ValueError("no object")
         except ValueError as error:
             raise DataError(
-                f"every line of {texts.files[0].name} must be a JSON object", got=f"line {number}: {error}", do="Mend the line"
+                f"every line of {texts.files[0].name} must be a JSON object",
+                got=f"line {number}: {error}",
+                do="Mend the line",
             ) from None
         yield number, row
 
