@@ -276,6 +276,20 @@ def test_a_run_whose_data_changed(folder, finished, capsys):
     assert "must be those that the run began with" in error(capsys, "resume", str(run))
 
 
+def test_a_run_whose_data_moved_goes_on_with_the_same_alone(folder, capsys):
+    words = ["train", "good.csv", "--target", "price", "--epochs", "1", "--threads", "1", "--no-report"]
+    assert main([*words, "--folder", "run"]) == 0
+    (folder / "elsewhere").mkdir()
+    shutil.move(folder / "good.csv", folder / "elsewhere" / "cars.csv")
+    assert "must exist" in error(capsys, "resume", "run")
+    assert main(["resume", "run", "--data", "elsewhere/cars.csv", "--no-report"]) == 0
+    with open("elsewhere/cars.csv", "a") as file:
+        file.write((folder / "elsewhere" / "cars.csv").read_text().splitlines()[1] + "\n")
+    assert "must be those that the run began with" in error(capsys, "resume", "run", "--data", "elsewhere/cars.csv")
+    assert main(["train", "xor", "--epochs", "1", "--threads", "1", "--no-report", "--folder", "made"]) == 0
+    assert "a file or a folder. Got a run on xor" in error(capsys, "resume", "made", "--data", "elsewhere/cars.csv")
+
+
 @pytest.mark.parametrize(
     ("flags", "words"),
     [
