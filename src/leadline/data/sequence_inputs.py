@@ -90,7 +90,7 @@ class Sequences(Inputs):
             return self.of_lists(rows, [f"sequence {k}" for k in range(len(rows))])
         return self.of_table(table_of(rows))[0]
 
-    def of_lists(self, rows: Sequence[Any], names: Sequence[str]) -> Tensor:
+    def of_lists(self, rows: Any, names: Sequence[str]) -> Tensor:
         """Raw rows of sequences, each with a name for messages."""
         return padded([stretch(row, name, len(self.shift)) for row, name in zip(rows, names, strict=True)], self.length)
 
