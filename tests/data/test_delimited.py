@@ -113,8 +113,9 @@ def test_ragged_lines_are_named_or_refused(read):
     [
         (b"", "empty file"),
         (b" \n\n", "empty file"),
-        ("a,b\n1,é\n".encode("latin1"), r"byte 0xe9 at offset 6, line 2.*iconv"),
-        ("a,b\n1,2\n".encode("utf-16"), "UTF-16"),
+        ("a,b\nü,é\n".encode() + b"1,\xe9\n", r"byte 0xe9 at offset 12, line 3.*in UTF-8\.$"),  # UTF-8, but for one
+        (b"a,b\n\x01\x02,\xe9\n", "byte 0xe9 at offset 7, line 2"),
+        ("a,b\n1,2\n".encode("utf-16")[:-1], "not utf-16.*truncated"),
         (b"a,b\n1,\0\n", "zero byte at offset 6"),
         (b"a,a\n1,2\n", "name each column once"),
         (b'a,b\n1,"abc\n2,3\n', "from line 2"),
@@ -124,6 +125,17 @@ def test_ragged_lines_are_named_or_refused(read):
 def test_what_cannot_be_read_is_refused_in_words(read, content, message):
     with pytest.raises(DataError, match=message):
         read(content)
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-32", "latin-1", "cp1252"])
+@pytest.mark.parametrize("packed", [False, True])
+def test_other_encodings_are_read_and_told(read, monkeypatch, encoding, packed):
+    monkeypatch.setattr(delimited, "_CHUNK", 5)  # a letter of several bytes may lie in two pieces
+    quote = "’" if encoding == "cp1252" else "'"
+    content = f"name,price\r\nMüller{quote}s,3\r\nÉva,4\r\n".encode(encoding)
+    table, cells = read(gzip.compress(content) if packed else content, "file.csv.gz" if packed else "file.csv")
+    assert cells == {"name": [f"Müller{quote}s", "Éva"], "price": ["3", "4"]} and table.numbers.tolist() == [2, 3]
+    assert table.notes == (f"the file is read as {encoding}",)
 
 
 word = st.text(st.sampled_from("ab1.,;\"\n 'é"), max_size=5)

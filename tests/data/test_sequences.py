@@ -139,6 +139,26 @@ def test_what_is_wrong_is_named(x, y, message):
         ll.data.sequences(x, y)
 
 
+def test_sequences_without_steps_are_counted_and_lines_are_named(tmp_path):
+    path = tmp_path / "s.jsonl"
+    lines = [json.dumps({"x": [k, k + 1.0], "y": "ab"[k % 2]}) for k in range(9)]
+    lines[4:4] = ["", '{"x": [], "y": "a"}']
+    path.write_text("\n".join(lines))
+    data = ll.data.sequences(path)
+    assert "10 sequences read, 9 used, 1 refused" in str(data.account)
+    assert "refused 1: the sequence has no step (line 6)" in str(data.account)
+    assert sorted(int(n) for _, split in data.splits() for n in split.rows) == [1, 2, 3, 4, 7, 8, 9, 10, 11]
+    path.write_text("\n".join([*lines, '{"x": [1, "z"], "y": "a"}']))
+    with pytest.raises(DataError, match="as line 12 "):
+        ll.data.sequences(path)
+    path.write_text('{"x": [], "y": 1}\n{"x": [], "y": 2}')
+    with pytest.raises(DataError, match="sequences with steps. Got 2 without"):
+        ll.data.sequences(path)
+    lengths = np.array([2, 0, 1, 3, 2])
+    np.savez(tmp_path / "s.npz", x=np.arange(8.0), y=np.array([0, 1, 0, 1, 0]), lengths=lengths)
+    assert "refused 1: the sequence has no step (sequence 1)" in str(ll.data.sequences(tmp_path / "s.npz").account)
+
+
 def test_what_is_wrong_in_a_table_is_named(tmp_path):
     path = tmp_path / "s.csv"
     path.write_text("id,t,a,label\n" + "".join(f"s{k},{t},{k + t},{k % 2}\n" for k in range(9) for t in (0, 1)))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 from itertools import pairwise
 
 import numpy as np
@@ -108,6 +109,34 @@ def test_one_document_is_held_out_in_blocks_that_tile_it(tmp_path, words):
     assert len(data.val) and len(data.test) and "blocks of one document" in str(data.account)
 
 
+@pytest.mark.parametrize("count", [20, 300])  # by size, and by number
+def test_equal_documents_fall_in_one_split_and_the_account_tells_it(tmp_path, words, count):
+    folder = tmp_path / "books"
+    folder.mkdir()
+    for k in range(count):
+        (folder / f"{k:03}.txt").write_text(f"{k % (count // 2):03} is here. " * 9 + "\n" * (k >= count // 2))
+    (folder / "link.txt").symlink_to(folder / "000.txt")
+    data = text(folder, tokenizer=words, length=16, val=0.2, test=0.2, cache=False)
+    named = [set(re.findall(r"\d{3}(?= is here)", "".join(data.inputs.decode(split.x)))) for _, split in data.splits()]
+    assert all(named) and len(set.union(*named)) == count // 2
+    assert not (named[0] & named[1] or named[0] & named[2] or named[1] & named[2])
+    told = f"{count // 2 + 1} documents repeat another, but for white space: equal ones fall in one split"
+    assert told in str(data.account)
+
+
+def test_equal_documents_of_several_splits_are_told(tmp_path, words):
+    folder = tmp_path / "books"
+    folder.mkdir()
+    for k in range(12):
+        (folder / f"{k:02}.txt").write_text(_story(k % 2, 40))
+    for options in ({}, {"every": 4}):  # too few texts to draw from, and by place
+        told = str(text(folder, tokenizer=words, length=16, cache=False, **options).account)
+        assert "10 documents repeat another, but for white space: equal ones can fall in several splits" in told
+    rows = tmp_path / "rows.csv"
+    rows.write_text("text\n" + "".join(f"{_story(k % 9, 12)}\n" for k in range(18)))
+    assert "9 documents repeat another" in str(text(rows, tokenizer=words, length=8, cache=False).account)
+
+
 @settings(max_examples=30, deadline=None)
 @given(st.text(alphabet="ab \n", min_size=1, max_size=300), st.integers(1, 40))
 def test_blocks_lose_nothing(whole, size):
@@ -173,7 +202,7 @@ def test_a_changed_split_has_no_known_hash(tmp_path, words):
 def test_the_tokenizer_is_trained_on_training_documents_alone(tmp_path):
     folder = _folder(tmp_path / "books")
     sizes = [len(path.read_text()) for path in sorted(folder.iterdir())]
-    held = [k for k, part in enumerate(Held(0.05, 0.05).documents(sizes)) if part]
+    held = [k for k, part in enumerate(Held(0.05, 0.05).documents(sizes, list(map(bytes, range(len(sizes)))))) if part]
     before = text(folder, length=16, num_tokens=300).inputs.tokenizer.to_json()
     for k in held:
         (folder / f"{k:02}.txt").write_text(("zq" * sizes[k])[: sizes[k]])

@@ -29,6 +29,23 @@ def words():
     return Tokenizer.train([_line(k, 50) for k in range(20)], kind="bpe", num_tokens=400, specials=SPECIALS)
 
 
+@pytest.mark.parametrize("encoding", ["utf-16", "latin-1"])
+def test_other_encodings_are_read_and_told(tmp_path, words, encoding):
+    lines = [f"café {_line(k)}" for k in range(12)]
+    files = {
+        "named.csv": "review,mood\n" + "".join(f"{line},{k % 2}\n" for k, line in enumerate(lines)),
+        "plain.tsv": "".join(f"{line}\t{line}\n" for line in lines),
+        "named.jsonl": "".join(f'{{"review": "{line}", "mood": {k % 2}}}\n' for k, line in enumerate(lines)),
+        "tags.txt": "".join(f"café A\n{line.split()[1]} B\n\n" for line in lines),
+    }
+    for name, content in files.items():
+        (tmp_path / name).write_bytes(content.encode(encoding))
+        how = {"text": "review", "target": "mood"} if "named" in name else {"task": "tags" if "tags" in name else None}
+        data = text(tmp_path / name, tokenizer=words, length=64, **how)
+        assert f"read as {encoding}" in str(data.account)
+        assert "café" in (data.inputs.decode_sources if "plain" in name else data.inputs.decode)(data.train.x)[0]
+
+
 def _line(seed, count=6):
     return " ".join(np.random.default_rng(seed).choice(WORDS, count))
 

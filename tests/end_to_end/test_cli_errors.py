@@ -24,7 +24,7 @@ def folder(tmp_path, monkeypatch):
     (tmp_path / "empty.csv").write_text("")
     (tmp_path / "header.csv").write_text("a,b\n")
     (tmp_path / "ragged.csv").write_text("a,b\n1,2\n3\n4,5,6\n")
-    (tmp_path / "latin.csv").write_bytes("name,price\nM\xfcller,3\n".encode("latin1"))
+    (tmp_path / "broken.csv").write_bytes("name,price\nMüller Köhler,3\nM".encode() + b"\xfcller,4\n")
     (tmp_path / "notes.txt").write_text("no table")
     write(tmp_path / "one-row.csv", ROWS[:1])
     write(tmp_path / "one-value.csv", [(*row[:3], 5) for row in ROWS])
@@ -64,7 +64,7 @@ TABLES = [
     ("empty.csv", "--target price", "must hold a table", "empty file"),
     ("header.csv", "--target a", "must have rows", "header"),
     ("ragged.csv", "--target a", "must have 2 fields", "--bad-rows refuse"),
-    ("latin.csv", "--target price", "UTF-8", "iconv"),
+    ("broken.csv", "--target price", "UTF-8", "line 3"),
     ("notes.txt", "--target price", "must be of a table", "notes.txt"),
     ("good.csv", "", "--target", "id, size, colour, price"),
     ("good.csv", "--target prise", "must name a column", "Did you mean price"),
@@ -274,6 +274,20 @@ def test_a_run_whose_data_changed(folder, finished, capsys):
     run = shutil.copytree(finished, folder / "run")
     other_rows(run)
     assert "must be those that the run began with" in error(capsys, "resume", str(run))
+
+
+def test_a_run_whose_data_moved_goes_on_with_the_same_alone(folder, capsys):
+    words = ["train", "good.csv", "--target", "price", "--epochs", "1", "--threads", "1", "--no-report"]
+    assert main([*words, "--folder", "run"]) == 0
+    (folder / "elsewhere").mkdir()
+    shutil.move(folder / "good.csv", folder / "elsewhere" / "cars.csv")
+    assert "must exist" in error(capsys, "resume", "run")
+    assert main(["resume", "run", "--data", "elsewhere/cars.csv", "--no-report"]) == 0
+    with open("elsewhere/cars.csv", "a") as file:
+        file.write((folder / "elsewhere" / "cars.csv").read_text().splitlines()[1] + "\n")
+    assert "must be those that the run began with" in error(capsys, "resume", "run", "--data", "elsewhere/cars.csv")
+    assert main(["train", "xor", "--epochs", "1", "--threads", "1", "--no-report", "--folder", "made"]) == 0
+    assert "a file or a folder. Got a run on xor" in error(capsys, "resume", "made", "--data", "elsewhere/cars.csv")
 
 
 @pytest.mark.parametrize(

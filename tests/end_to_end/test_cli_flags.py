@@ -44,7 +44,7 @@ FROZEN = {
     "train xor --model Linear": f"{RUN} {SETTINGS} --num --noise --data-seed --val --test",
     "search": f"{SEARCH} {MLP} {SETTINGS}",
     "search cars.csv": f"{SEARCH} {MLP} {SETTINGS} {TABLE}",
-    "resume": "--report",
+    "resume": "--data --report",
     "evaluate": "--split --data",
     "predict": "--output --interval",
     "train xor --model Linear --rule Newton": f"{RUN} {SETTINGS} --ridge --tolerance --num --noise --data-seed --val "

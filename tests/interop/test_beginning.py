@@ -79,6 +79,19 @@ def test_what_does_not_go_with_it_is_refused(moons, capsys, words, must):
     assert must in told
 
 
+def test_weights_of_which_most_do_not_fit_are_refused(tmp_path, capsys):
+    (tmp_path / "text.txt").write_text("a good film, again. a bad film, never again. " * 60)
+    words = (tmp_path / "text.txt", "--kind", "bytes", "--length", 32, "--num-layers", 1, "--num-heads", 2)
+    code, told = shell(capsys, *words, "--model", "GPT", "--dim", 16, "--folder", "taught")
+    assert code == 0, told
+    again = (tmp_path / "text.txt", "--length", 32, "--from", "taught")
+    code, told = shell(capsys, *again, "--dim", 32, "--folder", "wide")
+    assert code == 2 and "must hold weights that fit a GPT for these data, but for its head" in told
+    assert "loaded; new: " in told and "Leave out what it has otherwise: dim 16." in told
+    code, told = shell(capsys, *again, "--num-layers", 2, "--folder", "deep")  # what is there fits
+    assert code == 0 and "new: " in told, told
+
+
 def test_a_folder_with_nothing_to_begin_from_is_refused(tmp_path):
     with pytest.raises(RunError, match="holds neither"):
         beginning(tmp_path)

@@ -163,6 +163,8 @@ def test_shapes_that_do_not_fit_are_named(folder):
     rewritten(folder, lambda tensors: tensors.update({"bert.embeddings.position_embeddings.weight": torch.zeros(9, 8)}))
     said = told(folder, ShapeError)
     assert "positions.weight" in said and "(9, 8)" in said and "(6, 8)" in said
+    assert "Restore the folder" in said and "option" not in said  # nobody gave any
+    assert "Leave out length" in told(folder, ShapeError, length=5)
 
 
 def test_parts_that_do_not_fit_each_other_are_named(folder):

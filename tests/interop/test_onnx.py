@@ -1,12 +1,13 @@
 """Exported models, run again by onnxruntime at other sizes."""
 
+import numpy as np
 import pytest
 import torch
 from torch import nn
 
 from leadline.errors import UserError
 from leadline.interop import onnx
-from leadline.models import GPT, MLP, ConvNet
+from leadline.models import GPT, MLP, ConvNet, EncoderDecoder, Recurrent
 
 runtime = pytest.importorskip("onnxruntime")
 pytest.importorskip("onnxscript")
@@ -34,6 +35,48 @@ def test_a_language_model_answers_the_same_at_every_length(options, tmp_path):
     for shape in ((2, 16), (1, 5), (5, 9), (3, 1)):
         x = torch.randint(0, 13, shape)
         torch.testing.assert_close(answers(path, x), model(x).detach(), atol=1e-5, rtol=1e-4)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        EncoderDecoder(11, 4, 5, dim=8, num_layers=2),
+        EncoderDecoder(11, 4, 5, cell="elman", dim=8, num_layers=1, bidirectional=False, attention="additive"),
+        Recurrent(11, num_tokens=11, dim=6, head="next", pad=0),
+        Recurrent(3, num_tokens=11, cell="lstm", dim=6, head="steps", bidirectional=True, pad=0),
+        pytest.param(EncoderDecoder(11, 4, 5, 11, "gru", dim=8, attention="none"), marks=pytest.mark.slow),
+    ],
+    ids=lambda model: f"{type(model).__name__}-{model.cell}",
+)
+def test_recurrent_networks_answer_the_same_at_every_length_and_say_that_they_do(model, tmp_path):
+    path = onnx.export(model, tmp_path / "net.onnx")
+    [output] = runtime.InferenceSession(str(path), providers=["CPUExecutionProvider"]).get_outputs()
+    assert [type(size) for size in output.shape] == [str, str, int]  # those that vary are named
+    model.eval()
+    for shape in ((2, 9), (1, 6), (5, 7)):
+        x = torch.from_numpy(np.random.default_rng(0).integers(1, 11, shape))
+        x[0, 3:5] = 0  # padding at the end of a source, a gap in a row
+        torch.testing.assert_close(answers(path, x), model(x).detach(), atol=1e-5, rtol=1e-4)
+
+
+def test_attention_inside_of_the_step_is_refused(tmp_path):
+    before = torch.lstm
+    with pytest.raises(UserError, match="EncoderDecoder, of which it says"):
+        onnx.export(EncoderDecoder(11, 4, 5, dim=8, num_layers=1, inside=True), tmp_path / "net.onnx")
+    assert torch.lstm is before
+
+
+class Sorting(nn.Module):
+    """Equal values keep their order."""
+
+    def forward(self, x):
+        return x.sort(dim=1, descending=True, stable=True).indices.to(x.dtype)
+
+
+def test_values_are_sorted_as_torch_does(tmp_path):
+    x = torch.tensor([[0.5, 0.7, 0.5, 0.2], [0.1, 0.1, 0.1, 0.9]])
+    path = onnx.export(Sorting(), tmp_path / "sort.onnx", x)
+    assert torch.equal(answers(path, x.flip(1)), Sorting()(x.flip(1)))
 
 
 @pytest.mark.parametrize("model, x", [(MLP(4, (8,), 3), torch.randn(5, 4)), (ConvNet(1, 3), torch.randn(5, 1, 12, 12))])

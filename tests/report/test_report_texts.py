@@ -15,7 +15,7 @@ from leadline.models import build
 from leadline.report import Facts
 from leadline.report.page import page
 from leadline.report.results import results
-from leadline.report.texts import Seen, _along, surprise, texts
+from leadline.report.texts import Seen, _along, _written, surprise, texts
 
 EVIL = "<script>alert(1)</script> & <b>bold</b>"
 
@@ -63,6 +63,16 @@ def test_a_page_of_the_next_word(tmp_path, kind):
     assert "equally likely tokens" in html  # the verdict
     assert html == page(facts).html  # the same twice
     assert all(torch.equal(before[name], value) for name, value in facts.model.state_dict().items())
+
+
+def test_the_end_of_a_document_is_seen(tmp_path):
+    data = stories(tmp_path, "next")
+    facts = facts_of(data, "GPT", dim=16, num_layers=1, num_heads=2)
+    own, seen = data.inputs.tokenizer, Seen.of(facts, data.inputs, "test")
+    one, two = (own.encode(f"Genesis {k}") for k in (10, 18))
+    assert seen.text([own.end, *one, own.end, *two]) == "Genesis 10 ■\nGenesis 18"
+    seen.x[0, :16] = torch.tensor([*one, own.end, *two][:16])
+    assert "Genesis 10 ■\nGenes" in _written(seen, facts, "test")
 
 
 def test_what_is_coloured_is_the_surprise_of_each_token(tmp_path):

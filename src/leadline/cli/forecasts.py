@@ -117,7 +117,7 @@ def _sequences(trained: Run, path: Path, field: str | None) -> tuple[str, list[s
     inputs = cast(Sequences, trained.inputs)
     if path.name.lower().endswith(LISTED):
         word, numbers, steps = steps_of(path, field)
-        x = inputs.read(steps)
+        x = inputs.of_lists(steps, [f"{word} {number}" for number in numbers])
         return word, [str(number) for number in numbers], x, sum(len(own) > inputs.length for own in steps)
     table = read(path)
     x, names = inputs.of_table(table)

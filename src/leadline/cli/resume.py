@@ -3,26 +3,53 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 from leadline.cli.ending import finish
 from leadline.cli.flag import Flag, Kind
 from leadline.cli.line import Line
 from leadline.cli.screen import Screen
 from leadline.cli.words import need_run
+from leadline.errors import UserError
 
-USAGE = "leadline resume RUN [--no-report]"
+if TYPE_CHECKING:
+    from leadline.data.data import Data
+
+USAGE = "leadline resume RUN [--data PLACE] [--no-report]"
 EXAMPLES = (
     "leadline resume runs/2026-01-31-120000-mnist1d-MLP",
     "leadline resume runs/moons --json",
+    "leadline resume runs/cars --data /new/place/cars.csv",
 )
 
 
 def flags(argv: Sequence[str]) -> list[Flag]:
-    return [Flag("report", Kind((bool,)), help="write report.html at the end; by default as train was told")]
+    return [
+        Flag("data", help="where the run's data lie now, if they have moved; they must be the same"),
+        Flag("report", Kind((bool,)), help="write report.html at the end; by default as train was told"),
+    ]
 
 
 def run(line: Line, screen: Screen) -> int:
     folder = need_run("resume", line)
     import leadline as ll
 
-    return finish(ll.resume(folder, with_report=line.get("report"), progress="running"), screen)
+    data = None if line.get("data") is None else _moved(folder, line.get("data"))
+    return finish(ll.resume(folder, data=data, with_report=line.get("report"), progress="running"), screen)
+
+
+def _moved(folder: Path, place: str) -> Data:
+    """The data of a run, read from another place as they were from theirs."""
+    from leadline.data import load
+    from leadline.engine.record import Record
+
+    recipe = Record.open(folder).config["data"]["recipe"]
+    if recipe is None or "path" not in recipe["options"]:
+        source = "arrays in memory" if recipe is None else recipe["source"]
+        raise UserError(
+            "--data must be of a run whose data lie in a file or a folder",
+            got=f"a run on {source}",
+            do="Leave --data out" if recipe else "Pass data=… to ll.resume in Python",
+        )
+    return load(recipe, path=place)

@@ -2,10 +2,12 @@
 
 Every field comes back as the word it is. A file whose lines are all in order is read by polars where it is installed;
 any other by the standard library's reader, which is slower and knows the line of each row: the two agree word for word.
+Both read UTF-8: text with a mark of another encoding, or in one byte a letter, becomes UTF-8 first.
 """
 
 from __future__ import annotations
 
+import codecs
 import csv
 import gzip
 import io
@@ -19,12 +21,14 @@ import numpy as np
 
 from leadline.data.account import Refusal, counted
 from leadline.data.cells import Cells, Table, Text
+from leadline.data.encodings import NO_TEXT, marked, one_byte
 from leadline.data.words import number
 from leadline.errors import DataError
 
 SEPARATORS = ("\t", ";", "|", ",")  # where two fit equally well, the first: a comma may be a decimal sign
 _SEPARATOR_NAMES = {"\t": "tab", ";": "semicolon", "|": "bar", ",": "comma"}
 _LARGEST = 16 * 2**30  # bytes after unpacking; a small archive can hold a huge file
+_CHUNK = 2**22  # bytes that are decoded at once
 _SHOWN = 5
 _NAMELESS = "column_"
 
@@ -38,12 +42,14 @@ def read_delimited(path: Path, bad_rows: str | None = None, asked: Sequence[str]
             it out and say so in the account; None is an error too, where the user cannot choose.
         asked: names of columns; column_2 and its like, where the first line has no such name, say that it is a row.
     """
-    content = _text_bytes(path)
+    content, encoding = _text_bytes(path)
     separator = detect_separator(content[:65536])
     body, names, nameless, notes = _header(content, separator, path, asked)
     first = content[: len(content) - len(body)].count(b"\n") + 1  # the line on which the rows begin
     if separator != "," and len(names) > 1:
         notes = (f"fields are separated by a {_SEPARATOR_NAMES[separator]}", *notes)
+    if encoding:
+        notes = (f"the file is read as {encoding}", *notes)
     refused: tuple[Refusal, ...] = ()
     quick = _fast(body, separator, len(names))
     if quick is None:
@@ -60,8 +66,8 @@ def read_delimited(path: Path, bad_rows: str | None = None, asked: Sequence[str]
     return Table(named, lines, "line", path.name, refused, notes, nameless=len(body) == len(content))
 
 
-def _text_bytes(path: Path) -> bytes:
-    """The file's text in UTF-8, without byte-order mark, one `\\n` a line."""
+def _text_bytes(path: Path) -> tuple[bytes, str]:
+    """The file's text in UTF-8, without byte-order mark, one `\\n` a line; and its encoding, if it has another."""
     try:
         if path.suffix.lower() == ".gz":
             with gzip.open(path) as file:
@@ -78,16 +84,7 @@ def _text_bytes(path: Path) -> bytes:
         raise DataError(
             f"{path.name} must unpack to at most {_LARGEST >> 30} GiB", got="more", do="Split it, or use Parquet"
         )
-    if content[:2] in (b"\xff\xfe", b"\xfe\xff"):
-        raise _not_utf8(path, "UTF-16 (by its first two bytes)", "utf-16")
-    content = content.removeprefix(b"\xef\xbb\xbf")
-    try:
-        content.decode("utf-8")
-    except UnicodeDecodeError as error:
-        line = content.count(b"\n", 0, error.start) + 1
-        raise _not_utf8(
-            path, f"byte 0x{content[error.start]:02x} at offset {error.start}, line {line}", "latin1"
-        ) from None
+    content, encoding = _in_utf8(content, path)
     if b"\0" in content:
         raise DataError(
             f"{path.name} must be a text file", got=f"a zero byte at offset {content.index(0)}", do="Check what it is"
@@ -96,14 +93,45 @@ def _text_bytes(path: Path) -> bytes:
         content = content.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
     if not content[:4096].strip() and not content.strip():
         raise DataError(f"{path.name} must hold a table", got="an empty file", do="Check that it was written")
-    return content
+    return content, encoding
 
 
-def _not_utf8(path: Path, got: str, encoding: str) -> DataError:
-    plain = path.name.removesuffix(".gz")
-    unpack = f"Unpack it, run iconv -f {encoding}" if plain != path.name else f"Run iconv -f {encoding}"
-    do = f"{unpack} -t utf-8 {plain} > utf8-{plain} (or name the encoding it has) and read the new file"
-    return DataError(f"{path.name} must be text in UTF-8", got=got, do=do)
+def _in_utf8(content: bytes, path: Path) -> tuple[bytes, str]:
+    """Text in UTF-8 without its mark, and the encoding that it came in, if that is another."""
+    encoding = marked(content)
+    if encoding in (None, "utf-8-sig"):
+        content = content.removeprefix(codecs.BOM_UTF8)
+        try:
+            content.decode("utf-8")
+            return content, ""
+        except UnicodeDecodeError as error:
+            line = content.count(b"\n", 0, error.start) + 1
+            got = f"byte 0x{content[error.start]:02x} at offset {error.start}, line {line}"
+            if encoding or _damaged(content):
+                raise _not_text(path, got) from None
+            encoding = one_byte(content)
+    pieces = (content[start : start + _CHUNK] for start in range(0, len(content), _CHUNK))
+    try:
+        return b"".join(text.encode("utf-8") for text in codecs.iterdecode(pieces, encoding)), encoding
+    except UnicodeError as error:
+        raise _not_text(path, f"bytes that are not {encoding} ({error})") from None
+
+
+def _damaged(content: bytes) -> bool:
+    """Whether bytes that are not UTF-8 are no text of one byte a letter either: some are of no letter, or most of the
+    letters are UTF-8 and a few of them broken.
+    """
+    letters = content.translate(None, bytes(range(128))).decode("utf-8", "replace")
+    broken = letters.count("\ufffd")
+    return 2 * broken < len(letters) or len(content) != len(content.translate(None, NO_TEXT))
+
+
+def _not_text(path: Path, got: str) -> DataError:
+    return DataError(
+        f"{path.name} must be text in UTF-8, in UTF-16 with its mark, or in Windows or Latin letters",
+        got=got,
+        do="Mend the place, or save the table anew in UTF-8",
+    )
 
 
 def detect_separator(start: bytes) -> str:

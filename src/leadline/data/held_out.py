@@ -1,6 +1,6 @@
 """Which documents of a text, or rows of a table, are held out: whole ones, or blocks where there are too few of them.
 
-by draw      whole documents, so that each split has about its part of the text
+by draw      whole documents, so that each split has about its part of the text; equal ones fall in one split
 by place     of every k the last is test, the one before it val
 by block     fewer than three documents: blocks of them, evenly spaced, cut where words end
 """
@@ -14,6 +14,7 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
+from leadline.data.account import counted
 from leadline.data.splits import split_indices
 from leadline.data.text_files import word_end
 from leadline.settings import real
@@ -24,10 +25,12 @@ _BY_SIZE = 200  # documents up to which the splits follow their sizes rather tha
 
 
 class Texts(Protocol):
-    """Documents that are read in pieces: their sizes in characters, and the pieces as of `Corpus`."""
+    """Documents that are read in pieces: their sizes in characters, a hash of each, and the pieces as of `Corpus`."""
 
     @property
     def sizes(self) -> Sequence[int]: ...
+    @property
+    def digests(self) -> Sequence[bytes]: ...
 
     def pieces(self) -> Iterable[tuple[int, str, bool]]: ...
 
@@ -59,19 +62,26 @@ class Held:
             return [(place < -2).nonzero().flatten(), *((place == k).nonzero().flatten() for k in (-2, -1))]
         return list(split_indices(n, val=self.val, test=self.test, seed=self.seed, **by))
 
-    def documents(self, sizes: Sequence[int]) -> list[int]:
-        """The split of each document, by number, so that the splits have their parts of the text."""
-        n = len(sizes)
+    def documents(self, sizes: Sequence[int], digests: Sequence[bytes]) -> list[int]:
+        """The split of each document, by number, so that the splits have their parts of the text; equal ones share one,
+        if that can be.
+        """
+        code = _numbered(digests) if self._joins(digests) else torch.arange(len(sizes))
+        n = int(code.max()) + 1
         part = torch.zeros(n, dtype=torch.int64)
         if self.every is not None or n > _BY_SIZE:
             for k, rows in enumerate(self.rows(n)):
                 part[rows] = k
-            return part.tolist()
+            return part[code].tolist()
         unit = max(1, sum(sizes) // 100_000)
-        of = torch.arange(n).repeat_interleave(torch.tensor([1 + size // unit for size in sizes]))
+        of = code.repeat_interleave(torch.tensor([1 + size // unit for size in sizes]))
         for k, rows in enumerate(self.rows(len(of), groups=of)):
             part[of[rows]] = k
-        return part.tolist()
+        return part[code].tolist()
+
+    def _joins(self, digests: Sequence[bytes]) -> bool:
+        """Whether equal documents fall in one split: not by place, nor where too few would be left to draw from."""
+        return self.every is None and len(set(digests)) >= 3
 
     def blocks(self, size: int) -> list[int]:
         """The split of each block of a document of so many characters, evenly spaced.
@@ -93,20 +103,31 @@ class Held:
     def routed(self, corpus: Texts) -> Iterator[tuple[int, str, bool]]:
         """The split of each piece of text, the piece, and whether its document is closed behind it."""
         if len(corpus.sizes) >= 3:
-            part = self.documents(corpus.sizes)
+            part = self.documents(corpus.sizes, corpus.digests)
             yield from ((part[number], piece, last) for number, piece, last in corpus.pieces())
             return
         plans = [_Blocks(self.blocks(size), size) for size in corpus.sizes]
         for number, piece, last in corpus.pieces():
             yield from plans[number].cut(piece, last)
 
-    def told(self, documents: int) -> str:
-        """How the splits were made."""
+    def told(self, digests: Sequence[bytes]) -> list[str]:
+        """How the splits of documents were made, in lines."""
+        documents, more = len(digests), len(digests) - len(set(digests))
         if documents < 3:
-            return f"blocks of {'one document' if documents == 1 else 'two documents'}, evenly spaced, are held out"
+            return [f"blocks of {'one document' if documents == 1 else 'two documents'}, evenly spaced, are held out"]
+        equal = "equal ones fall in one split" if self._joins(digests) else "equal ones can fall in several splits"
+        again = f"{counted(more, 'document')} repeat{'s' if more == 1 else ''} another, but for white space: {equal}"
         if self.every is not None:
-            return f"documents are held out by place: of {self.every} the last is test, the one before it val"
-        return f"whole documents are held out, drawn with seed {self.seed}"
+            how = f"documents are held out by place: of {self.every} the last is test, the one before it val"
+        else:
+            how = f"whole documents are held out, drawn with seed {self.seed}"
+        return [how, again] if more else [how]
+
+
+def _numbered(digests: Sequence[bytes]) -> Tensor:
+    """A number for each document, from 0 in the order in which they come; equal ones share it."""
+    number: dict[bytes, int] = {}
+    return torch.tensor([number.setdefault(digest, len(number)) for digest in digests])
 
 
 class _Blocks:

@@ -88,7 +88,7 @@ class Packing:
         told = {
             "read": texts.read,
             "refused": [[refusal.reason, refusal.count] for refusal in texts.lost.refusals()],
-            "notes": [*texts.notes, held.told(len(texts.sizes))],
+            "notes": [*texts.notes, *held.told(texts.digests)],
             "documents": len(texts.sizes),
         }
         spent = time.monotonic() - began

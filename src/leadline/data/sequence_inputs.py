@@ -87,8 +87,12 @@ class Sequences(Inputs):
         if isinstance(rows, (Tensor, np.ndarray)) and rows.ndim == 3 and rows.shape[2] == C + 1:
             return torch.as_tensor(rows, dtype=torch.float32)
         if isinstance(rows, (list, tuple, Tensor, np.ndarray)) and not _is_dictionaries(rows):
-            return padded([stretch(row, k, C) for k, row in enumerate(rows)], self.length)
+            return self.of_lists(rows, [f"sequence {k}" for k in range(len(rows))])
         return self.of_table(table_of(rows))[0]
+
+    def of_lists(self, rows: Any, names: Sequence[str]) -> Tensor:
+        """Raw rows of sequences, each with a name for messages."""
+        return padded([stretch(row, name, len(self.shift)) for row, name in zip(rows, names, strict=True)], self.length)
 
     def of_table(self, table: Table) -> tuple[Tensor, list[str]]:
         """Raw rows of a table with a row for each step, and the name of each sequence."""
@@ -108,11 +112,11 @@ def _is_dictionaries(rows: Any) -> bool:
     return isinstance(rows, (list, tuple)) and len(rows) > 0 and isinstance(rows[0], dict)
 
 
-def stretch(values: Any, number: int, channels: int | None = None) -> np.ndarray:
+def stretch(values: Any, name: str, channels: int | None = None) -> np.ndarray:
     """One sequence as numbers (t, C); one axis is one channel.
 
     Args:
-        number: its place, for messages.
+        name: of it, for messages, such as "line 7".
         channels: C, where it is known.
     """
     try:
@@ -121,7 +125,7 @@ def stretch(values: Any, number: int, channels: int | None = None) -> np.ndarray
     except (TypeError, ValueError) as error:
         raise DataError(
             "a sequence must be a list of numbers, or of lists of equally many",
-            got=f"{given('it', values)} as sequence {number} ({error})",
+            got=f"{given('it', values)} as {name} ({error})",
             do="Pass one number, or one number a channel, for each step",
         ) from None
     found = found[:, None] if found.ndim == 1 else found
@@ -129,13 +133,13 @@ def stretch(values: Any, number: int, channels: int | None = None) -> np.ndarray
         what = "one with an infinite value" if found.size and np.isinf(found).any() else f"shape {found.shape}"
         raise ShapeError(
             "a sequence must have shape (t,) or (t, channels), at least one step, and finite numbers",
-            got=f"{what} as sequence {number}",
+            got=f"{what} as {name}",
             do="Mend it or leave it out",
         )
     if channels is not None and found.shape[1] != channels:
         raise ShapeError(
             f"every step must have {counted(channels, 'value')}",
-            got=f"{found.shape[1]} in sequence {number}",
+            got=f"{found.shape[1]} in {name}",
             do="Bring all sequences with the same channels",
         )
     return found

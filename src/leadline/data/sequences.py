@@ -26,7 +26,7 @@ import torch
 from torch import Tensor
 
 from leadline.config import plain
-from leadline.data.account import Account, counted
+from leadline.data.account import Account, Refusal, counted
 from leadline.data.arguments import checked
 from leadline.data.cells import Table, cells_of
 from leadline.data.columns import named
@@ -40,6 +40,7 @@ from leadline.data.sequence_inputs import Sequences, numbers_of, padded, sequenc
 from leadline.data.splits import split_indices
 from leadline.data.table import rows_of
 from leadline.data.target import Target
+from leadline.data.text_files import find_texts
 from leadline.data.text_rows import JSON_LINES, json_objects
 from leadline.data.words import natural
 from leadline.errors import DataError, ShapeError, UserError
@@ -49,6 +50,7 @@ NOTHING = -1  # asked at a step
 LISTED = (".npz", *JSON_LINES)  # files that hold sequences one by one, not a row for each step
 MOST_LENGTH = 65536
 _MOST_BYTES = 2**33  # of all rows
+_SHOWN = 5
 _STEPS = ("x", "steps", "values", "sequence", "sequences", "data")
 _ASKED = ("y", "label", "labels", "target", "targets", "class", "tags")
 
@@ -64,6 +66,7 @@ class Found:
         target: what is asked, by name.
         source, word: where they came from, and what their numbers count.
         numbers: of each sequence in its source.
+        empty: numbers of those that have no step, and are left out.
         channels: names, where they have any.
     """
 
@@ -74,6 +77,7 @@ class Found:
     source: str = "sequences"
     word: str = "sequence"
     numbers: list[int] = made(default_factory=list)
+    empty: list[int] = made(default_factory=list)
     channels: tuple[str, ...] = ()
     notes: list[str] = made(default_factory=list)
     left_out: list[str] = made(default_factory=list)
@@ -173,7 +177,7 @@ def _found(
             raise DataError(
                 "target must hold a value for each sequence of a list", got=given("target", target), do="Pass a list"
             )
-        return _of_lists(path, target, each)
+        return _of_lists(path, target, each, [f"sequence {k}" for k in range(len(path))])
     if sequence is None or not isinstance(target, str):
         raise UserError(
             "a table of sequences needs sequence, the column that tells them apart, and target, the one to predict",
@@ -201,7 +205,7 @@ def steps_of(path: Path, field: str | None = None) -> tuple[str, list[int], list
         x = arrays[_name(path, arrays, field, _STEPS, "field")]
         parts = _cut(x, x, arrays.get("lengths"))
         return "sequence", list(range(len(parts))), parts
-    lines = list(json_objects(path))
+    lines = list(json_objects(find_texts(path)))
     if not lines:
         raise DataError(f"{path.name} must have lines", got="none", do="Check that it was written")
     (steps,) = _fields(path, lines, [_name(path, lines[0][1], field, _STEPS, "field")])
@@ -268,10 +272,13 @@ def _of_table(
     numbers = [int(table.numbers[rows.min()]) for _, rows in parts]
     stretches = [values[rows] for _, rows in parts]
     notes = [*table.notes, f"{len(table)} rows are steps of {counted(len(parts), 'sequence')}"]
-    return Found(stretches, asked, each, target, table.source, table.word, numbers, tuple(channels), notes, left_out)
+    return Found(
+        stretches, asked, each, target, table.source, table.word, numbers, [], tuple(channels), notes, left_out
+    )
 
 
-def _of_lists(x: Any, y: Any, each: bool | None) -> Found:
+def _of_lists(x: Any, y: Any, each: bool | None, names: Sequence[str]) -> Found:
+    """Sequences as they are held, each with a name for messages."""
     if len(x) != len(y):
         raise ShapeError(
             "there must be a target for each sequence",
@@ -280,8 +287,8 @@ def _of_lists(x: Any, y: Any, each: bool | None) -> Found:
         )
     if not len(x):
         raise DataError("there must be sequences to read", got="none", do="Pass at least three")
-    first = stretch(x[0], 0)
-    parts = [first, *(stretch(own, k, first.shape[1]) for k, own in enumerate(x[1:], 1))]
+    first = stretch(x[0], names[0])
+    parts = [first, *(stretch(own, name, first.shape[1]) for own, name in zip(x[1:], names[1:], strict=True))]
     asked = [_plain(value) for value in y]
     lists = [isinstance(value, list) for value in asked]
     if any(lists) != all(lists) or (each is not None and each is not lists[0]):
@@ -290,11 +297,11 @@ def _of_lists(x: Any, y: Any, each: bool | None) -> Found:
             got=f"{counted(sum(lists), 'list')} among {len(lists)}" + (f", each={each}" if each is not None else ""),
             do="Pass all of one kind",
         )
-    for k, (part, own) in enumerate(zip(parts, asked)):
+    for name, part, own in zip(names, parts, asked, strict=True):
         if lists[0] and len(own) != len(part):
             raise ShapeError(
                 "a sequence must have a target for each of its steps",
-                got=f"{counted(len(part), 'step')} and {counted(len(own), 'target')} in sequence {k}",
+                got=f"{counted(len(part), 'step')} and {counted(len(own), 'target')} in {name}",
                 do="Pass as many",
             )
     return Found(parts, asked, lists[0])
@@ -314,8 +321,21 @@ def _of_npz(path: Path, field: str | None, target: str | None) -> Found:
     parts, asked = _cut(x, x, lengths), list(y)
     if lengths is not None and len(y) == len(x) and (y.ndim == 2 or len(x) != lengths.size):
         asked = _cut(y, x, lengths)  # one of every step
-    found = _of_lists(parts, asked, None)
-    found.source = path.name
+    if len(asked) != len(parts):
+        return _of_lists(parts, asked, None, [])  # which says so
+    return _of_file(path, "sequence", range(len(parts)), parts, asked)
+
+
+def _of_file(path: Path, word: str, numbers: Sequence[int], x: Sequence[Any], y: Sequence[Any]) -> Found:
+    """The sequences of a file that have steps."""
+    empty = [isinstance(own, (list, np.ndarray)) and len(own) == 0 for own in x]
+    kept = [k for k, none in enumerate(empty) if not none]
+    if not kept:
+        raise DataError(f"{path.name} must hold sequences with steps", got=f"{len(x)} without", do="Bring others")
+    names = [f"{word} {numbers[k]}" for k in kept]
+    found = _of_lists([x[k] for k in kept], [y[k] for k in kept], None, names)
+    found.source, found.word, found.numbers = path.name, word, [numbers[k] for k in kept]
+    found.empty = [number for number, none in zip(numbers, empty) if none]
     return found
 
 
@@ -336,15 +356,16 @@ def _cut(values: np.ndarray, x: np.ndarray, lengths: np.ndarray | None) -> list[
 
 
 def _of_json(path: Path, field: str | None, target: str | None) -> Found:
-    found = list(json_objects(path))
+    texts = find_texts(path)
+    found = list(json_objects(texts))
     if not found:
         raise DataError(f"{path.name} must have lines", got="none", do="Check that it was written")
     first = found[0][1]
     names = [_name(path, first, own, usual, role) for own, usual, role in _named(field, target)]
     x, y = _fields(path, found, names)
-    read = _of_lists(x, y, None)
-    read.source, read.word, read.target = path.name, "line", names[1]
-    read.numbers = [number for number, _ in found]
+    read = _of_file(path, "line", [number for number, _ in found], x, y)
+    read.target = names[1]
+    read.notes.extend(texts.notes)
     return read
 
 
@@ -417,4 +438,6 @@ def _account(found: Found, target: Target, T: int) -> Account:
     notes += [f"{spare:.0%} of all rows is padding: a length below {T} makes them shorter"] if spare > 0.5 else []
     what = f"{target.name}: {len(target.classes)} classes, one a step" if found.each else f"{target}"
     lines = (f"{what}, the target", *(f"{name}: number" for name in found.channels), *found.left_out)
-    return Account(found.source, len(lengths), columns=lines, notes=tuple(notes), one="sequence", numbered="rows")
+    lost = (Refusal("the sequence has no step", len(found.empty), tuple(found.empty[:_SHOWN])),) if found.empty else ()
+    read = len(lengths) + len(found.empty)
+    return Account(found.source, read, lost, lines, tuple(notes), one="sequence", numbered=f"{found.word}s")

@@ -42,7 +42,7 @@ from leadline.errors import DataError
 from leadline.text.tokenizer import Tokenizer
 
 PARTS = ("train", "val", "test")
-_FORMAT = 1
+_FORMAT = 2
 _TOGETHER = 2**21  # characters that are encoded at once
 _SMALL = 64 * 2**20  # bytes below which a stream is read rather than mapped, if it is not kept
 _SLOW = 2.0  # seconds of work from which it is kept

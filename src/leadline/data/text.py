@@ -22,7 +22,7 @@ from leadline.data.folder import Lost, survey
 from leadline.data.frame import stem
 from leadline.data.held_out import Held
 from leadline.data.packed import Documents, Packing
-from leadline.data.text_files import exists, find_texts, pattern_of, stamp_of
+from leadline.data.text_files import digest, exists, find_texts, pattern_of, stamp_of
 from leadline.data.text_rows import TABLES, Rows, read_text_table
 from leadline.data.text_tables import Making, labelled, paired, spanned, tagged
 from leadline.data.tokens import MOST_LENGTH, TASKS
@@ -179,7 +179,7 @@ class _Listed:
             if not one.strip():
                 self.lost.add("holds no text", rows.table.at(row))
         self._texts = [one for one in texts if one.strip()]
-        self.sizes = tuple(map(len, self._texts))
+        self.sizes, self.digests = tuple(map(len, self._texts)), tuple(map(digest, self._texts))
         if not self._texts:
             raise DataError(f"{name} must hold text in some row", got="none", do="Name another column")
 

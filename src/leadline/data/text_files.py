@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import codecs
 import gzip
+import hashlib
 import io
 import os
 import re
@@ -23,6 +24,7 @@ from pathlib import Path
 from typing import IO, cast
 
 from leadline.data.account import counted
+from leadline.data.encodings import NO_TEXT, marked, one_byte
 from leadline.data.folder import Lost, shown, survey
 from leadline.errors import DataError, UserError
 from leadline.settings import given
@@ -33,11 +35,6 @@ _HELD = 2**22  # characters that are searched for a separator before some of the
 _REACH = 4096  # the longest separator
 _LOOK = 2**16  # bytes by which a file is judged
 _LARGEST = 2**38  # bytes after unpacking; a small archive can hold a huge file
-_MARKS = (
-    *((codecs.BOM_UTF32_LE, "utf-32"), (codecs.BOM_UTF32_BE, "utf-32"), (codecs.BOM_UTF8, "utf-8-sig")),
-    *((codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16")),
-)
-_NO_TEXT = bytes({*range(32)} - {*b"\t\n\f\r\x1b"})  # bytes that no text in one byte a letter has
 _FORMATS = (b"%PDF-", b"\x1f\x8b", b"PK\x03\x04", b"\x89PNG", b"\xff\xd8\xff", b"GIF8", b"{\\rtf")
 
 
@@ -65,6 +62,7 @@ class Corpus:
         files: in the order in which they are read.
         separator: what parts the documents of a file; None where a file is one.
         sizes: characters of each document.
+        digests: of each, as `digest` makes them: equal documents have equal ones.
         lost: files that are not read, and why.
         notes: what a reader should know of the others.
     """
@@ -72,6 +70,7 @@ class Corpus:
     files: tuple[TextFile, ...]
     separator: re.Pattern[str] | None
     sizes: tuple[int, ...]
+    digests: tuple[bytes, ...]
     lost: Lost = field(default_factory=Lost)
     notes: tuple[str, ...] = ()
 
@@ -105,7 +104,7 @@ def find_texts(place: Path, separator: str | None = None) -> Corpus:
     (4, 8)
     """
     pattern = pattern_of(separator)
-    lost, files, sizes, notes = Lost(), [], [], []
+    lost, files, sizes, digests, notes = Lost(), [], [], [], []
     names, hidden, root = _names(place)
     others: dict[str, list[str]] = {}
     for name in names:
@@ -119,7 +118,8 @@ def find_texts(place: Path, separator: str | None = None) -> Corpus:
             lost.add("is empty", name)
             continue
         files.append(file)
-        sizes += found
+        sizes += [size for size, _ in found]
+        digests += [own for _, own in found]
         if file.encoding not in ("utf-8", "utf-8-sig"):
             others.setdefault(file.encoding, []).append(name)
     for encoding, which in sorted(others.items()):
@@ -128,7 +128,18 @@ def find_texts(place: Path, separator: str | None = None) -> Corpus:
         notes.append(f"{counted(hidden, 'hidden file')} left alone")
     if not files:
         raise _no_text(place, lost)
-    return Corpus(tuple(files), pattern, tuple(sizes), lost, tuple(notes))
+    return Corpus(tuple(files), pattern, tuple(sizes), tuple(digests), lost, tuple(notes))
+
+
+def digest(text: str) -> bytes:
+    """A hash of the letters of a text: equal ones of two texts say that they differ in white space at most.
+
+    >>> digest("one two\\n") == digest("one\\ntwo") != digest("one")
+    True
+    """
+    seen = _hash()
+    seen.update(_letters(text))
+    return seen.digest()
 
 
 def holds_text(place: Path, most: int = 20) -> bool:
@@ -208,13 +219,13 @@ def _names(place: Path) -> tuple[Sequence[str], int, Path]:
     return sorted((*folder.others, *folder.pictures)), folder.hidden, folder.root
 
 
-def _looked_at(path: Path, name: str, separator: re.Pattern[str] | None) -> tuple[TextFile, list[int]]:
-    """A file and the sizes of its documents, or the reason why it is none."""
+def _looked_at(path: Path, name: str, separator: re.Pattern[str] | None) -> tuple[TextFile, list[tuple[int, bytes]]]:
+    """A file with size and digest of each of its documents, or the reason why it is none."""
     stamp, wrong = stamp_of(path), _NotText("is not text")
     for encoding in _encodings(path):
         file = TextFile(path, name, encoding, stamp)
         try:
-            return file, _sizes(file, separator)
+            return file, _figures(file, separator)
         except UnicodeError:
             wrong = _NotText("is not text, or not all of it")
         except (OSError, EOFError, zlib.error) as error:
@@ -222,15 +233,25 @@ def _looked_at(path: Path, name: str, separator: re.Pattern[str] | None) -> tupl
     raise wrong
 
 
-def _sizes(file: TextFile, separator: re.Pattern[str] | None) -> list[int]:
-    sizes, size = [], 0
+def _figures(file: TextFile, separator: re.Pattern[str] | None) -> list[tuple[int, bytes]]:
+    """Size and digest of each document of a file."""
+    found, size, seen = [], 0, _hash()
     chunks = _chunks(file.path, file.encoding)
     for text, last in _parted(chunks, separator) if separator is not None else _whole(chunks):
         size += len(text)
+        seen.update(_letters(text))
         if last:
-            sizes.append(size)
-            size = 0
-    return sizes
+            found.append((size, seen.digest()))
+            size, seen = 0, _hash()
+    return found
+
+
+def _hash() -> hashlib.blake2b:
+    return hashlib.blake2b(digest_size=8)
+
+
+def _letters(text: str) -> bytes:
+    return "".join(text.split()).encode("utf-8", "surrogatepass")
 
 
 def _encodings(path: Path) -> tuple[str, ...]:
@@ -240,14 +261,13 @@ def _encodings(path: Path) -> tuple[str, ...]:
             start = file.read(_LOOK)
     except (OSError, EOFError, zlib.error) as error:
         raise _NotText(f"cannot be read ({getattr(error, 'strerror', None) or error})") from None
-    for mark, encoding in _MARKS:
-        if start.startswith(mark):
-            return (encoding,)
+    if encoding := marked(start):
+        return (encoding,)
     if b"\0" in start or start.startswith(_FORMATS):
         return ()
-    if len(start) != len(start.translate(None, _NO_TEXT)):
+    if len(start) != len(start.translate(None, NO_TEXT)):
         return ("utf-8",)
-    return "utf-8", "cp1252" if re.search(rb"[\x80-\x9f]", start) else "latin-1"
+    return "utf-8", one_byte(start)
 
 
 def _is_text(path: Path) -> bool:

@@ -20,7 +20,7 @@ import numpy as np
 from leadline.data.account import Account, Refusal, counted
 from leadline.data.cells import Cells, Table, cells_of
 from leadline.data.table import ENDINGS, read_rows
-from leadline.data.text_files import find_texts
+from leadline.data.text_files import Corpus, find_texts
 from leadline.data.tokens import text_columns
 from leadline.errors import DataError
 
@@ -98,7 +98,7 @@ def read_text_table(path: Path, plain: bool = False, asked: Sequence[str] = ()) 
     """
     name = path.name.lower()
     if name.endswith(JSON_LINES):
-        return Rows(_json_lines(path))
+        return _json_lines(path)
     if plain and name.endswith((".tsv", ".tsv.gz")):
         found = _two_columns(path)
         if found is not None:
@@ -106,12 +106,12 @@ def read_text_table(path: Path, plain: bool = False, asked: Sequence[str] = ()) 
     return Rows(read_rows(path, asked=asked))
 
 
-def sentences(path: Path) -> tuple[list[tuple[int, list[str], list[str]]], list[int]]:
+def sentences(texts: Corpus) -> tuple[list[tuple[int, list[str], list[str]]], list[int]]:
     """The first line, the words and the tags of each sentence; and lines without a tag."""
     found: list[tuple[int, list[str], list[str]]] = []
     wrong: list[int] = []
     begun = True
-    for number, line in _lines(path):
+    for number, line in _lines(texts):
         cells = line.split()
         if not cells or cells[0] == "-DOCSTART-" or (line.startswith("# ") and "=" in cells):
             begun = True
@@ -126,9 +126,9 @@ def sentences(path: Path) -> tuple[list[tuple[int, list[str], list[str]]], list[
     return found, wrong
 
 
-def json_objects(path: Path) -> Iterator[tuple[int, Mapping[str, Any]]]:
+def json_objects(texts: Corpus) -> Iterator[tuple[int, Mapping[str, Any]]]:
     """The objects of a file of one JSON object a line, each with the number of its line; empty lines are left out."""
-    for number, line in _lines(path):
+    for number, line in _lines(texts):
         if not line.strip():
             continue
         try:
@@ -137,23 +137,26 @@ def json_objects(path: Path) -> Iterator[tuple[int, Mapping[str, Any]]]:
                 raise ValueError("no object")
         except ValueError as error:
             raise DataError(
-                f"every line of {path.name} must be a JSON object", got=f"line {number}: {error}", do="Mend the line"
+                f"every line of {texts.files[0].name} must be a JSON object",
+                got=f"line {number}: {error}",
+                do="Mend the line",
             ) from None
         yield number, row
 
 
-def _json_lines(path: Path) -> Table:
+def _json_lines(path: Path) -> Rows:
     """The table in a file of one JSON object a line; what lies deeper is named with points, a list is its first."""
     found: list[dict[str, Any]] = []
     numbers: list[int] = []
-    for number, row in json_objects(path):
+    texts = find_texts(path)
+    for number, row in json_objects(texts):
         found.append(dict(_flat(row)))
         numbers.append(number)
     if not found:
         raise DataError(f"{path.name} must have rows", got="none", do="Check that it was written")
     names = dict.fromkeys(name for row in found for name in row)
     columns: dict[str, Cells] = {name: cells_of([row.get(name) for row in found], name) for name in names}
-    return Table(columns, np.array(numbers), "line", path.name)
+    return Rows(Table(columns, np.array(numbers), "line", path.name), notes=list(texts.notes))
 
 
 def _flat(row: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, Any]]:
@@ -170,8 +173,8 @@ def _two_columns(path: Path) -> Rows | None:
     """Sentences and their translations, parted by a tab, without quotes; None for a file with a line of names."""
     pairs: list[tuple[int, list[str]]] = []
     wrong: list[int] = []
-    more = 0
-    for number, line in _lines(path):
+    more, texts = 0, find_texts(path)
+    for number, line in _lines(texts):
         cells = line.split("\t")
         if len(cells) >= 2:
             pairs.append((number, cells[:2]))
@@ -184,7 +187,7 @@ def _two_columns(path: Path) -> Rows | None:
         return None
     columns: dict[str, Cells] = {f"column_{k + 1}": cells_of([cells[k] for _, cells in pairs], "") for k in (0, 1)}
     refused = (Refusal("the line has no tab", len(wrong), tuple(wrong[:_SHOWN])),) if wrong else ()
-    notes = ["two columns without names are source and target"]
+    notes = [*texts.notes, "two columns without names are source and target"]
     notes += [f"{counted(more, 'further column')} left out"] if more else []
     numbers = np.array([number for number, _ in pairs])
     return Rows(Table(columns, numbers, "line", path.name, refused, nameless=True), notes=notes, plain=True)
@@ -198,10 +201,10 @@ def _names_a_side(cell: str) -> bool:
     return word in _SIDES or re.fullmatch(r"[a-z]+[_-][a-z]{2,}|[a-z]+_?\d", word) is not None
 
 
-def _lines(path: Path) -> Iterator[tuple[int, str]]:
+def _lines(texts: Corpus) -> Iterator[tuple[int, str]]:
     """The lines of a file of text, numbered from 1."""
     rest, number = "", 1
-    for _, piece, _ in find_texts(path).pieces():
+    for _, piece, _ in texts.pieces():
         lines = (rest + piece).split("\n")
         for line in lines[:-1]:
             yield number, line

@@ -24,6 +24,7 @@ from leadline.data.held_out import Held
 from leadline.data.outcome import read_outcome, with_figures
 from leadline.data.table import DELIMITED
 from leadline.data.target import Target
+from leadline.data.text_files import find_texts
 from leadline.data.text_rows import Rows, sentences
 from leadline.data.tokens import NOTHING, Tokens, framed_rows, padded, pair_rows
 from leadline.data.vocabulary import token_sizes, trained
@@ -171,7 +172,8 @@ def spanned(rows: Rows, text: str | Sequence[str] | None, target: str | None, ho
 
 def tagged(path: Path, how: Making) -> Data:
     """Sentences of words with a tag each: lines "word … tag", a blank line behind each sentence."""
-    found, wrong = sentences(path)
+    texts = find_texts(path)
+    found, wrong = sentences(texts)
     if len(found) < 3:
         raise DataError(
             f"{path.name} must hold at least 3 sentences of tagged words",
@@ -179,7 +181,7 @@ def tagged(path: Path, how: Making) -> Data:
             do='Write a line "word tag" for each word, and a blank line between sentences',
         )
     table = Table({}, np.array([line for line, _, _ in found]), "line", path.name)
-    rows = Rows(table)
+    rows = Rows(table, notes=list(texts.notes))
     names = sorted({tag for _, _, tags in found for tag in tags})
     code = {name: k for k, name in enumerate(names)}
     if len(names) < 2:

@@ -13,7 +13,7 @@ from typing import Any, cast
 import torch
 from torch import nn
 
-from leadline.config import Configured
+from leadline.config import Configured, plain
 from leadline.data.data import Data
 from leadline.data.tokens import Tokens
 from leadline.engine.checkpoint import of, restore
@@ -71,11 +71,15 @@ class Beginning:
                 model = kind(**{**cast(Configured, model).config, "length": longest})
         self._check_words(data, model)
         filled = self.fill(model)
-        if not filled.loaded:
+        if not filled.fits:
+            had = {name: self.config[name] for name in options if name in self.config}
+            changed = [name for name in had if plain(had[name]) != plain(options[name])]
             raise UserError(
-                f"{self.path} must hold weights that fit a {self.name} for these data",
+                f"{self.path} must hold weights that fit a {self.name} for these data, but for its head",
                 got=str(filled),
-                do="Leave out the options that change its sizes",
+                do=f"Leave out what it has otherwise: {', '.join(f'{name} {had[name]}' for name in changed)}"
+                if changed
+                else "Begin from weights of a model for data of the same kind, or from none",
             )
         model.begun_from = str(self.path)  # type: ignore[assignment]
         return model, filled

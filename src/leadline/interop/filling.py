@@ -28,6 +28,16 @@ class Filled:
     left: tuple[str, ...]
     unlike: tuple[tuple[str, tuple[int, ...], tuple[int, ...]], ...]
 
+    @property
+    def fits(self) -> bool:
+        """Whether something was loaded, and most of what both have, or all of it but one part, such as a head.
+
+        >>> Filled(("norm.bias",), ("a.v", "b.w"), (), (("a.v", (3,), (4,)), ("b.w", (3,), (4,)))).fits
+        False
+        """
+        parts = {name.rpartition(".")[0] for name, _, _ in self.unlike}
+        return bool(self.loaded) and (len(parts) < 2 or len(self.unlike) <= len(self.loaded))
+
     def __str__(self) -> str:
         shapes = {name: f" ({list(there)} there, {list(here)} here)" for name, there, here in self.unlike}
         parts = [f"{len(self.loaded)} tensor{'' if len(self.loaded) == 1 else 's'} loaded"]

@@ -24,7 +24,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from importlib import import_module
@@ -71,7 +71,7 @@ def load(folder: str | Path, *, new_head: bool = False, **options: Any) -> nn.Mo
     """
     opened = Folder.open(folder)
     model = opened.build(**options)
-    opened.check(opened.fill(model), model, new_head)
+    opened.check(opened.fill(model), model, new_head, list(options))
     return model
 
 
@@ -207,8 +207,12 @@ class Folder:
             rounded = there is not None and here is not None and there > here and tensor.shape[:1] == (there,)
             yield name, tensor[:here] if rounded and own[name].shape[:1] == (here,) else tensor
 
-    def check(self, filled: Filled, model: nn.Module, new_head: bool) -> None:
-        """Raise unless every tensor found its place; with `new_head`, unless those of the trunk did."""
+    def check(self, filled: Filled, model: nn.Module, new_head: bool, options: Sequence[str] = ()) -> None:
+        """Raise unless every tensor found its place; with `new_head`, unless those of the trunk did.
+
+        Args:
+            options: names of those that were not as config.json has them.
+        """
         owner, head = type(model).__name__, tuple(getattr(self.family, "HEAD", ("head.",)))
         wanted = [name for name in filled.new if not (new_head and name.startswith(head))]
         for name, there, here in filled.unlike:
@@ -218,7 +222,9 @@ class Folder:
                     got=f"{there} in {self.path}",
                     do="Pass new_head=True to draw a new one"
                     if name.startswith(head)
-                    else "Leave out the options that change its width or its vocabulary",
+                    else f"Leave out {listed(options)}, if that changes its width or its vocabulary"
+                    if options
+                    else f"Restore the folder from where it came: its {CONFIG} asks for another shape",
                 )
         spare = tuple(getattr(self.family, "SPARE", ()))
         left = [name for name in filled.left if not any(fnmatchcase(name, pattern) for pattern in spare)]

@@ -2,6 +2,7 @@
 
     export(model, path)       any number of rows; for tokens any length too, up to the model's own
 
+A recurrent network must read its rows by a kernel: `EncoderDecoder` with attention inside of its step is not exported.
 The file holds what the model answers in evaluation mode: the parameters of a distribution, not yet its likelihood.
 Needs the packages onnx and onnxscript.
 """
@@ -22,6 +23,7 @@ import torch
 from torch import Tensor, nn
 
 from leadline.errors import UserError
+from leadline.interop.onnx_recurrent import translations, whole_kernels
 
 NAMES = ("x", "output")  # of the graph's input and output
 
@@ -43,7 +45,7 @@ def export(model: nn.Module, path: str | Path, x: Tensor | None = None) -> Path:
     of_tokens = not x.is_floating_point()
     sizes: dict[int, Any] = {0: torch.export.Dim.DYNAMIC, **({1: torch.export.Dim.DYNAMIC} if of_tokens else {})}
     try:
-        with _hushed(), torch.no_grad():
+        with _hushed(), whole_kernels(), torch.no_grad():
             torch.onnx.export(
                 quiet,
                 (x.cpu(),),
@@ -51,6 +53,7 @@ def export(model: nn.Module, path: str | Path, x: Tensor | None = None) -> Path:
                 input_names=NAMES[:1],
                 output_names=NAMES[1:],
                 dynamic_shapes=(sizes,),
+                custom_translation_table=translations(),
                 dynamo=True,
                 external_data=False,
                 verbose=False,

@@ -96,9 +96,15 @@ class Seen:
         return said or self.inputs.tokenizer.token(token)
 
     def text(self, tokens: Sequence[int] | Tensor) -> str:
-        """The words of tokens, without what fills a row."""
-        codes = tokens.tolist() if isinstance(tokens, Tensor) else list(tokens)
-        return self.inputs.tokenizer.decode([t for t in codes if t not in (NOTHING, self.inputs.tokenizer.pad)])
+        """The words of tokens, without what fills a row; ■ and a new line where a document ends."""
+        own = self.inputs.tokenizer
+        parts: list[list[int]] = [[]]
+        for token in tokens.tolist() if isinstance(tokens, Tensor) else tokens:
+            if token == own.end and parts[-1]:
+                parts.append([])
+            elif token not in (NOTHING, own.pad, own.end):
+                parts[-1].append(token)
+        return " ■\n".join(map(own.decode, parts))
 
 
 def surprise(output: Tensor, y: Tensor) -> Tensor:
