@@ -26,6 +26,7 @@ from torch import Tensor
 from leadline.layers import noise
 from leadline.layers.chain import Link
 from leadline.layers.kernels import kernels
+from leadline.layers.noise import MIX
 from leadline.likelihoods.bernoulli import Bernoulli
 from leadline.likelihoods.categorical import Categorical
 from leadline.likelihoods.likelihood import Likelihood
@@ -46,17 +47,7 @@ _ACTIVATIONS = {
     ),
 }
 
-_HEAD = """
-import triton
-import triton.language as tl
-
-
-@triton.jit
-def mix(z):
-    z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9
-    z = (z ^ (z >> 27)) * 0x94D049BB133111EB
-    return z ^ (z >> 31)
-
+_HEAD = f"""{MIX}
 
 @triton.jit
 def kept(key, unit, site, dropped, factor):

@@ -23,7 +23,8 @@ from leadline.layers.kernels import has_triton, kernels
 _C = -0x61C8864680B583EB  # 2^64 / golden ratio, as a signed number: splitmix64's increment
 _MANY = 2**20  # units of a batch from which on a GPU's masks have a kernel of their own
 
-_KERNEL = """
+#: `mix` of uint64, as the beginning of a text of kernels
+MIX = """
 import triton
 import triton.language as tl
 
@@ -33,7 +34,9 @@ def mix(z):
     z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9
     z = (z ^ (z >> 27)) * 0x94D049BB133111EB
     return z ^ (z >> 31)
+"""
 
+_KERNEL = f"""{MIX}
 
 @triton.jit
 def fourfold(keys, out, site, dropped, width, BLOCK: tl.constexpr):
