@@ -37,9 +37,12 @@ def can_attend_one(q: Tensor, keys: Tensor) -> bool:
         and q.shape[3] in (8, 16, 32, 64, 128, 256)
         and keys.is_contiguous()
         and not torch.is_grad_enabled()
-        and torch.cuda.get_device_capability(q.device) >= (8, 0)
-        and can_compile(q.device)
+        and (torch.compiler.is_compiling() or _known(q.device))  # a trace takes the operation, which asks again
     )
+
+
+def _known(device: torch.device) -> bool:
+    return torch.cuda.get_device_capability(device) >= (8, 0) and can_compile(device)
 
 
 @torch.library.custom_op("leadline::attend_one", mutates_args=("keys", "values"))

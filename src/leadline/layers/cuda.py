@@ -16,14 +16,9 @@ _HERE = Path(__file__).parent
 _SHARED = 8  # CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
 
 
-@torch.compiler.assume_constant_result
+@functools.cache
 def can_compile(device: torch.device) -> bool:
     """Whether there are a driver, and a compiler that knows the device."""
-    return _found(device)
-
-
-@functools.cache
-def _found(device: torch.device) -> bool:
     if device.type != "cuda" or torch.version.cuda is None:
         return False
     try:
