@@ -114,42 +114,36 @@ __device__ __forceinline__ void wait(u64* b, u32 phase) {
         "mbarrier.try_wait.parity.shared::cta.b64 done, [%0], %1;\n@!done bra again;\n}" ::"r"(near(b)), "r"(phase & 1)
         : "memory");
 }
-// in pieces, `pause` clocks apart: what is asked for all at once stands in every queue, and others' numbers behind it
-__device__ __forceinline__ void fetch(char* to, const char* from, u32 bytes, u64* b, u64 policy, u32 pause) {
+__device__ __forceinline__ void fetch(void* to, const void* from, u32 bytes, u64* b, u64 policy) {
     asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(near(b)), "r"(bytes) : "memory");
-#pragma unroll 1
-    for (u32 done = 0; done < bytes; done += PIECE) {
-        u32 size = bytes - done < PIECE ? bytes - done : PIECE, began = clock();
-        asm volatile(
-            "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.L2::cache_hint [%0], [%1], %2, [%3], %4;"
-            ::"r"(near(to + done)), "l"(from + done), "r"(size), "r"(near(b)), "l"(policy) : "memory");
-        while ((u32)clock() - began < pause) {}
-    }
+    asm volatile(
+        "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.L2::cache_hint [%0], [%1], %2, [%3], %4;"
+        ::"r"(near(to)), "l"(from), "r"(bytes), "r"(near(b)), "l"(policy) : "memory");
 }
 __device__ void fetch_all(char* memory, Shared& s, const char* layers, const char* unembed, int p) {
     u64 policy;  // weights are not looked at again before all others were: they need not stay in a cache
     asm volatile("createpolicy.fractional.L2::evict_first.b64 %0, 1.0;" : "=l"(policy));
     const u32 from[5] = {0, OUT_AT, WIDEN_AT, NARROW_AT, LAYER};
     layers += (u64)p * LAYER, unembed += (u64)p * TURNS * SCORE_BYTES;
-    auto rows = [&](int c, u32 pause) {
+    auto rows = [&](int c) {
         char* to = memory + (c + TAKEN) % SLOTS * SCORE_BYTES;
-        fetch(to, unembed + (u64)c * SCORE_BYTES, SCORE_BYTES, s.score_full + c % SLOTS, policy, pause);
+        fetch(to, unembed + (u64)c * SCORE_BYTES, SCORE_BYTES, s.score_full + c % SLOTS, policy);
     };
 #pragma unroll 1
     for (int l = 0; l < L; ++l, layers += (u64)PROGRAMS * LAYER) {
 #pragma unroll 1
         for (int i = 0; i < 4; ++i) {
             if (l) wait(s.empty + i, l - 1);
-            fetch(memory + from[i], layers + from[i], from[i + 1] - from[i], s.full + i, policy, l ? PAUSE : 0);
+            fetch(memory + from[i], layers + from[i], from[i + 1] - from[i], s.full + i, policy);
         }
         if (!l)
-            for (int c = 0; c < EARLY; ++c) rows(c, PAUSE);
+            for (int c = 0; c < EARLY; ++c) rows(c);
     }
     for (int i = 0; i < 4; ++i) wait(s.empty + i, L - 1);
 #pragma unroll 1
     for (int c = EARLY; c < TURNS; ++c) {
         if (c >= SLOTS) wait(s.score_empty + c % SLOTS, c / SLOTS - 1);
-        rows(c, 0);
+        rows(c);
     }
 }
 

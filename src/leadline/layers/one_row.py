@@ -42,7 +42,6 @@ from leadline.layers.next_word import NextWord, Parts, Places
 
 _WARPS, _SPLITS, _MOST_ROWS = 8, 2, 32  # warps that multiply, parts of a head's places, rows of a matrix in a program
 _SCORE_ROWS, _SECTOR = 32, 8  # rows of E at once; numbers that one write hands on
-_PIECE, _PAUSE = 4096, 300  # bytes of weights that are asked for at once, and clocks from then to the next
 _OWN_MEMORY = 2048  # bytes of shared memory besides weights and vectors
 _ACTIVATIONS: dict[type[nn.Module], int] = {TanhGELU: 0, nn.GELU: 1, nn.ReLU: 2, nn.SiLU: 3}
 
@@ -109,7 +108,7 @@ def sizes_of(parts: Parts, programs: int) -> dict[str, int | float]:
         **rows, "SCORE_ROWS": _SCORE_ROWS,
         "READ_BYTES": bytes_(rows["READ"], D, 2), "OUT_BYTES": bytes_(rows["BACK"], H * K, 1),
         "WIDEN_BYTES": bytes_(rows["WIDEN"], D, 2), "NARROW_BYTES": bytes_(rows["BACK"], hidden, 1),
-        "SCORE_BYTES": bytes_(_SCORE_ROWS, D, 2), "PIECE": _PIECE, "PAUSE": _PAUSE,
+        "SCORE_BYTES": bytes_(_SCORE_ROWS, D, 2),
         "PLACED": int(parts.place is not None), "ACTIVATION": _ACTIVATIONS[type(network.activation)],
         "SCALE": float(scale),
         **{f"{name}_EPS": float(norm_of(norm)[3]) for name, norm in norms.items()},
