@@ -243,7 +243,7 @@ class Windows(Inputs):
     def read(self, rows: Any) -> Tensor:
         """Raw rows: the last window of each series of a table, or windows as they are."""
         if isinstance(rows, (Tensor, np.ndarray)) and rows.ndim == 3:
-            return self.encode(torch.as_tensor(rows, dtype=torch.float32))
+            return torch.as_tensor(rows, dtype=torch.float32)
         return self.last(table_of(rows))[0]
 
     def last(self, table: Table) -> tuple[Tensor, list[Laid]]:
