@@ -53,10 +53,10 @@ def pairs(tmp_path):
 
 def alike(one, other):
     assert [line["train"]["loss"] for line in one.history] == pytest.approx(
-        [line["train"]["loss"] for line in other.history], rel=1e-4
+        [line["train"]["loss"] for line in other.history], rel=1e-5
     )
     for name, p in one.model.state_dict().items():
-        torch.testing.assert_close(other.model.state_dict()[name], p, rtol=1e-3, atol=1e-4)
+        torch.testing.assert_close(other.model.state_dict()[name], p, rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.parametrize(
