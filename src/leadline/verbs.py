@@ -27,6 +27,7 @@ from leadline.engine.keeper import newest, read_newest, restore
 from leadline.engine.packing import unpack
 from leadline.engine.record import Record
 from leadline.errors import DataError, RunError, UserError
+from leadline.layers.held_graph import give_graph
 from leadline.likelihoods import LIKELIHOODS, Likelihood
 from leadline.models import MODELS, lora
 from leadline.names import lookup
@@ -80,6 +81,7 @@ def fit(
             got=f"{type(model).__name__} and {type(data).__name__}",
             do="Write ll.fit(model, data), with data from ll.data.arrays(x, y), ll.data.table(…) or a named source",
         )
+    give_graph(model, data.inputs.graph)
     given = dict(settings)
     for name, value in (("optimizer", optimizer), ("schedule", schedule)):
         if value is not None:
@@ -167,6 +169,10 @@ def load(folder: str | Path, *, model: nn.Module | None = None, data: Data | Non
             found = load_data(config["data"]["recipe"])
             _same_data(config, found)
             data = found
+    inputs = _inputs_of(record)
+    if data is not None and data.inputs.graph is not None:  # too large for a record, and unchanged
+        inputs = data.inputs
+    give_graph(model, inputs.graph)
     settings = Settings.make(**config["settings"])
     device = pick_device("auto")
     dtype = torch.float64 if settings.precision == "float64" else torch.float32
@@ -175,7 +181,7 @@ def load(folder: str | Path, *, model: nn.Module | None = None, data: Data | Non
         likelihood.to(device, dtype),
         data,
         settings,
-        _inputs_of(record),
+        inputs,
         Target.from_config(config["data"]["target"]),
         tuple(config["data"]["shape"]),
         record.lines("metrics.jsonl"),  # behind the newest checkpoint too: it happened, until resume repeats it
@@ -314,6 +320,7 @@ def _reopen(
         data = load_data(config["data"]["recipe"])
     _same_data(config, data)
     model, rebuilt = _rebuilt(config, model)
+    give_graph(model, data.inputs.graph)
     settings = Settings.make(**config["settings"])
     for name, value in (("optimizer", optimizer), ("schedule", schedule)):
         if getattr(settings, name) == "given" and value is None:

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from leadline.config import Configured
 from leadline.data.account import counted
+from leadline.data.graph import Graph
 from leadline.errors import DataError, ShapeError
 
 
@@ -21,6 +22,8 @@ class Inputs(ABC, Configured):
     late: bool = False
     #: whether `drawn` draws, and needs keys
     draws: bool = False
+    #: what rows are numbers of nodes, edges or graphs in; a network is given it before it is asked
+    graph: Graph | None = None
     #: parts of the config that training never sees, and that follow from the rows
     aside: tuple[str, ...] = ()
 

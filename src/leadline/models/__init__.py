@@ -12,6 +12,7 @@ from torch import nn
 
 from leadline.data.data import Data
 from leadline.errors import UnknownName, UserError
+from leadline.layers.held_graph import give_graph
 from leadline.models.alexnet import AlexNet
 from leadline.models.as_dense import as_dense, dense_matrix, tied
 from leadline.models.bert import BERT
@@ -180,6 +181,8 @@ def build(
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         model = model_type(**{**sizes, **options})
+    if data is not None:
+        give_graph(model, data.inputs.graph)
     if data is not None and data.target.dim == told.get("num_tokens") and hasattr(model, "begin_with"):
         rows = data.train.x[: max(1, _COUNTED // max(1, data.train.x.shape[1]))]
         cast(Any, model).begin_with(cast(Any, data.inputs).counts(rows, data.target.dim))
