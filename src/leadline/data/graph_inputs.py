@@ -40,6 +40,7 @@ from leadline.errors import DataError, ShapeError
 
 #: what a network may read of a node
 FEATURES = ("columns", "degree", "constant", "one-hot")
+_TOGETHER = 2**20  # rows that are answered in one pass
 MOST_ONE_HOT = 5000  # nodes, of which each has a number of its own
 
 
@@ -71,8 +72,6 @@ class GraphInputs(Inputs):
     >>> new.graph, new.rows.tolist(), new.names
     (Graph(2 nodes, 2 edges), [[0], [1]], ('a', 'b'))
     """
-
-    late = False
 
     def __init__(
         self,
@@ -108,7 +107,10 @@ class GraphInputs(Inputs):
         new.graph, new.ids = graph, None if ids is None else tuple(ids)
         return new
 
-    # ------------------------------------------------------------------ what a network is told
+    @property
+    def together(self) -> int | None:  # type: ignore[override]
+        """All nodes are read for one that is asked, so that many are asked at once."""
+        return None if self.level == "graph" else _TOGETHER
 
     def encode(self, x: Tensor) -> Tensor:
         width = 2 if self.level == "edge" else 1
@@ -142,8 +144,6 @@ class GraphInputs(Inputs):
         if "one-hot" in self.roles.features:
             own = (*own, *(f"is {name}" for name in self.ids or ()))
         return own
-
-    # ------------------------------------------------------------------ rows of the graph that is held
 
     def read(self, rows: Any) -> Tensor:
         """Rows of names, pairs of names, whole numbers (n, 1) or (n, 2) as they are; or of what `brought` gave."""
@@ -212,8 +212,6 @@ class GraphInputs(Inputs):
             )
         return self.graph
 
-    # ------------------------------------------------------------------ a new graph
-
     def brought(self, rows: Any) -> Any:
         """What a user brings as a graph of its own, read as those of training; all else as it is."""
         if isinstance(rows, NewGraph) or not is_graph(rows):
@@ -252,8 +250,6 @@ class GraphInputs(Inputs):
         if self.roles.graph is not None and (nodes is None or self.roles.graph not in nodes.columns):
             own["graph"] = None
         return Roles.of(own)
-
-    # ------------------------------------------------------------------ tables to tensors
 
     def with_degree(self, found: Found) -> Table:
         """The nodes with a column of how many edges each has, where that is read."""

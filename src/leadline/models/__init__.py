@@ -134,6 +134,7 @@ TEXT_TASKS = {
 FROM_DATA = (
     *("dim_input", "dim_output", "channels", "channels_first", "size"),
     *("num_tokens", "num_source_tokens", "length", "len_source", "pad", "end", "sep"),
+    *("level", "dim_edge", "num_relations", "num_kinds"),
 )
 
 
@@ -174,6 +175,12 @@ def build(
         asked = "tags" if kind == "tokens" and dim_output != told.get("num_tokens") else kind
         head = getattr(model_type, "own_head", {}).get(asked)
         options, dim_input = ({"head": head} if head else {}) | options, dim_input.shape_input
+        if "level" in inspect.signature(model_type).parameters and "level" not in told:
+            raise UserError(
+                f"{model_type.__name__} must be given a graph",
+                got=f"rows of shape {tuple(dim_input)} without edges",
+                do="Bring the edges: ll.data.graph(nodes, edges, target=…), or --edges FILE in a shell",
+            )
     shape = (dim_input,) if isinstance(dim_input, int) else tuple(dim_input)
     sizes = sizes_from(model_type, shape, told)
     if "dim_output" in inspect.signature(model_type).parameters:
@@ -216,6 +223,8 @@ def sizes_from(
     """
     wanted = inspect.signature(model_type).parameters
     told = told or {}
+    if "level" in told:
+        return _of_graph(model_type, told)
     if "num_tokens" in told or ("num_tokens" in wanted and "channels" not in wanted):
         return _of_tokens(model_type, shape, told)
     if "num_tokens" in wanted:  # it reads sequences of numbers as well
@@ -237,6 +246,20 @@ def sizes_from(
             return {"channels": shape[0]} | ({"size": tuple(shape[1:])} if "size" in wanted else {})
         must, do = "pictures: (channels, rows, columns)", "MLP, or ConvNet1D for a series"
     raise UserError(f"{model_type.__name__} must be given {must}", got=f"rows of shape {tuple(shape)}", do=f"Use {do}")
+
+
+def _of_graph(model_type: type[nn.Module], told: Mapping[str, Any]) -> dict[str, Any]:
+    """What a model of graphs is told of one; a model of rows of numbers has nothing to read there."""
+    wanted = inspect.signature(model_type).parameters
+    if "level" not in wanted:
+        readers = [other for other, kind in MODELS.items() if "level" in inspect.signature(kind).parameters]
+        raise UserError(
+            f"{model_type.__name__} must be given rows of numbers",
+            got="a graph",
+            do=f"Use {', '.join(readers) or 'a model of graphs'}; or take the nodes without their edges, by "
+            "ll.data.nodes_alone(data) or as a table",
+        )
+    return {arg: value for arg, value in told.items() if arg in wanted}
 
 
 def _of_steps(model_type: type[nn.Module], shape: Sequence[int], told: Mapping[str, Any]) -> dict[str, Any]:
