@@ -27,7 +27,7 @@ from torch import Tensor
 
 from leadline.config import plain
 from leadline.data.account import counted
-from leadline.data.cells import Cells, Table
+from leadline.data.cells import Cells, Table, Text
 from leadline.data.columns import Column, TableInputs
 from leadline.data.edges import Edges
 from leadline.data.graph import Graph
@@ -52,11 +52,13 @@ class NewGraph:
         graph: of the columns that the model was trained on.
         rows: (B, 1) or (B, 2), what is asked.
         names: of the nodes, pairs or graphs that are asked.
+        table: a row of columns for each of them.
     """
 
     graph: Graph
     rows: Tensor
     names: tuple[Any, ...]
+    table: Table
 
 
 class GraphInputs(Inputs):
@@ -232,11 +234,14 @@ class GraphInputs(Inputs):
         graph = self.graph_of(found, raw)
         names = found.names or tuple(map(str, range(len(found.nodes))))
         if self.level == "graph":
-            return NewGraph(graph, torch.arange(graph.num_graphs)[:, None], found.graphs or ("graph",))
+            graphs = found.graphs or ("1",)
+            table = Table({self.roles.graph or "graph": Text(list(graphs))}, np.arange(len(graphs)))
+            return NewGraph(graph, torch.arange(graph.num_graphs)[:, None], graphs, table)
         if self.level == "node":
-            return NewGraph(graph, torch.arange(len(graph))[:, None], names)
+            return NewGraph(graph, torch.arange(len(graph))[:, None], names, found.nodes)
         pairs = torch.from_numpy(found.pairs.T.copy())
-        return NewGraph(graph, pairs, tuple((names[a], names[b]) for a, b in found.pairs.T.tolist()))
+        asked = tuple((names[a], names[b]) for a, b in found.pairs.T.tolist())
+        return NewGraph(graph, pairs, asked, found.edges)
 
     def _roles_for(self, nodes: Table | None, edges: Table) -> Roles:
         """Those of training, as far as names of columns that are not there can be found out again."""
