@@ -34,6 +34,7 @@ from leadline.models.equation import equations
 from leadline.models.fixed_joints import FixedJoints, smoothest
 from leadline.models.fusion import compose, fuse
 from leadline.models.gabor import Gabor
+from leadline.models.gcn import GCN
 from leadline.models.gpt import GPT
 from leadline.models.grid_detector import GridDetector
 from leadline.models.highway import Highway
@@ -118,6 +119,7 @@ MODELS: dict[str, type[nn.Module]] = {
     "T5": T5,
     "Recurrent": Recurrent,
     "EncoderDecoder": EncoderDecoder,
+    "GCN": GCN,
 }
 
 #: what models of text can learn, by the tasks of `leadline.data.text`
@@ -249,15 +251,15 @@ def sizes_from(
 
 
 def _of_graph(model_type: type[nn.Module], told: Mapping[str, Any]) -> dict[str, Any]:
-    """What a model of graphs is told of one; a model of rows of numbers has nothing to read there."""
+    """What a model of graphs is told: numbers of a node and of an edge, kinds of edges, and what is asked for."""
     wanted = inspect.signature(model_type).parameters
     if "level" not in wanted:
         readers = [other for other, kind in MODELS.items() if "level" in inspect.signature(kind).parameters]
         raise UserError(
             f"{model_type.__name__} must be given rows of numbers",
-            got="a graph",
-            do=f"Use {', '.join(readers) or 'a model of graphs'}; or take the nodes without their edges, by "
-            "ll.data.nodes_alone(data) or as a table",
+            got="questions about a graph",
+            do=f"Use {' or '.join(readers)}, which read graphs; or read the nodes without their edges, "
+            "by ll.data.nodes_alone(data) or as a table",
         )
     return {arg: value for arg, value in told.items() if arg in wanted}
 
@@ -315,6 +317,7 @@ def choices(model_type: type[nn.Module]) -> dict[str, inspect.Parameter]:
 
 __all__ = [
     "BERT",
+    "GCN",
     "GPT",
     "MLP",
     "MODELS",
