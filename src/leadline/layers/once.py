@@ -46,8 +46,7 @@ def of_own(x: Tensor, edges: Edges, name: str, make: Callable[[], Tensor]) -> Te
     if edges.__dict__.get("own numbers") is not x:
         return make()
     precise = torch.get_autocast_dtype(x.device.type) if torch.is_autocast_enabled(x.device.type) else x.dtype
-    kept = once(edges, f"{name} in {precise}", lambda: make().to(precise))
-    return kept
+    return once(edges, f"{name} of own numbers in {precise}", lambda: make().to(precise))
 
 
 def owned(edges: Edges, x: Tensor) -> None:
