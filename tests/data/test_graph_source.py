@@ -259,8 +259,8 @@ def test_nodes_without_columns_are_known_otherwise():
 
 
 BAD = [
-    ({"edges": {"to": ["n1"] * 10 + ["n99"]}}, "1 of 11 edges to unknown nodes such as n99 in row 10.*bad_edges"),
-    ({"edges": {"to": ["x"] * 11}}, "key=… and ends=…"),
+    ({"edges": {"to": ["n1"] * 10 + ["n99"]}}, "1 of 11 edges to unknown nodes such as n99, first in row 10.*bad_edges"),
+    ({"edges": {"to": ["x"] * 11}}, "Name the columns of their names: key="),
     ({"nodes": {"id": ["n0", *NODES["id"][:-1]]}}, "id must name each node of nodes once. Got n0 more than once, first in row 0"),
     ({"nodes": {"id": [None, *NODES["id"][1:]]}}, "id must name every node of nodes. Got nothing in row 0"),
     ({"edges": {"to": [None, *EDGES["to"][1:]]}}, "to must name a node in every row of edges. Got nothing in row 0"),

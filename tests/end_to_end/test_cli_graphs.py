@@ -136,7 +136,7 @@ MISTAKES = [
     ("train {nodes} --edges {edges} --target field --model MLP", "MLP must be given rows of numbers"),
     ("train {nodes} --target field --model GCN", "GCN must be given a graph"),
     ("train {nodes} --target field --inductive", "--inductive without --edges"),
-    ("train {nodes} --edges {edges} --target field --key words --folder x", "to unknown nodes such as"),
+    ("train {nodes} --edges {edges} --target field --key year --folder x", "edges to unknown nodes such as p"),
     ("train {nodes} --edges {nodes} --target field", "must have two columns where edges begin and end"),
     ("train {nodes} --edges {edges} --target field --ends citing to", "to must be a column of edges.csv"),
     ("train {nodes} --edges {edges} --level links --folds 3 --drop field", "folds must be of a graph of which training"),
