@@ -182,3 +182,12 @@ def test_what_is_no_graph():
         graph = nx.Graph()
         graph.add_nodes_from([(0, {"v": [1.0]}), (1, {"v": [1.0, 2.0]})])
         ll.data.graph(graph, target="v")
+
+
+def test_whole_numbers_of_pyg_are_classes_however_many():
+    ring = torch.stack([torch.arange(120), (torch.arange(120) + 1) % 120])
+    theirs = PyGData(x=torch.randn(120, 2), edge_index=ring, y=torch.arange(120) % 30)
+    assert len(ll.data.graph(theirs).target.classes) == 30
+    theirs.y = torch.randn(120)
+    assert ll.data.graph(theirs).target.kind == "real"
+    assert len(ll.data.communities(num=1200, num_classes=30, dim_input=30).target.classes) == 30

@@ -130,7 +130,7 @@ def graph(
     plan = GraphPlan(
         _target_names(target, brought, of_graphs, level),
         _level(target, level, brought.nodes, brought.edges, of_graphs, roles),
-        kinds_of(kind, 1),
+        kinds_of(column("kind", kind) if target == "y" else kind, 1),
         tuple(order),
         (tuple(drop), tuple(categories), tuple(log)),
         (val, test, split_seed),
