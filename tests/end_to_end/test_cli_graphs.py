@@ -163,3 +163,40 @@ def test_mistakes_get_one_message_and_exit_code_2(line, message, tables, trained
     assert main(words) == 2
     said = capsys.readouterr().err
     assert message in said and "Traceback" not in said and said.count("error:") == 1
+
+
+def test_the_model_follows_from_the_edges(tables, tmp_path, capsys, monkeypatch):
+    folder, _ = tables
+    monkeypatch.chdir(tmp_path)
+    nodes, edges = (folder / "nodes.csv").read_text(), (folder / "edges.csv").read_text().splitlines()
+    (tmp_path / "nodes.csv").write_text(nodes)
+    (tmp_path / "edges.csv").write_text(
+        "\n".join([edges[0] + ",how", *(f"{e},{'pq'[k % 2]}" for k, e in enumerate(edges[1:]))])
+    )
+    quick = ["--target", "field", "--epochs", "2", "--no-report"]
+    line = ["train", "nodes.csv", "--edges", "edges.csv", *quick]
+    for flags, model in (
+        (["--directed", "--drop", "how"], "GraphSAGE"),
+        (["--relation", "how"], "RelationalGCN"),
+    ):
+        assert main([*line, *flags, "--folder", model]) == 0
+        assert json.loads((tmp_path / model / "run.json").read_text())["model"]["name"] == model
+    assert main([*line, "--directed", "--model", "GCN"]) == 2
+    assert "direction" in capsys.readouterr().err
+
+
+def test_a_run_goes_on_where_its_files_lie_now(tables, tmp_path, monkeypatch):
+    folder, _ = tables
+    (tmp_path / "old").mkdir()
+    for name in ("nodes.csv", "edges.csv"):
+        (tmp_path / "old" / name).write_text((folder / name).read_text())
+    data = ll.data.graph(tmp_path / "old" / "nodes.csv", tmp_path / "old" / "edges.csv", target="field")
+
+    def stop(event):
+        if type(event).__name__ == "EpochEnded" and event.epoch == 1:
+            raise KeyboardInterrupt
+
+    options = {"progress": False, "with_report": False, "folder": tmp_path / "run", "listeners": [stop]}
+    ll.fit(ll.models.build("GCN", data, 1), data, epochs=3, **options)
+    (tmp_path / "old").rename(tmp_path / "new")
+    assert main(["resume", str(tmp_path / "run"), "--data", str(tmp_path / "new" / "nodes.csv")]) == 0

@@ -191,7 +191,7 @@ def _brought(path: Any, edges: Any, target: Any) -> _Brought:
         nodes, links, more = graph_tables(path)
         files = {"path": place(path)} if named_file else {}
         name = stem(Path(path)) if named_file else "graph"
-        has_y = nodes is not None and "y" in nodes.columns and more.get("key") == ""
+        has_y = nodes is not None and "y" in nodes.columns and not named_file
         return _Brought(nodes, links, name, files, more, "y" if has_y and target is None else None)
     if edges is None:
         if named_file and Path(path).expanduser().is_dir():
