@@ -47,6 +47,9 @@ from leadline.data.sequence_inputs import Sequences
 from leadline.data.sequences import sequences
 from leadline.data.series import series
 from leadline.data.series_windows import Windows
+from leadline.data.set_inputs import Sets
+from leadline.data.sets import sets
+from leadline.data.solids import solids
 from leadline.data.table import ENDINGS, table
 from leadline.data.target import Target
 from leadline.data.text import text
@@ -69,29 +72,30 @@ SOURCES: dict[str, Callable[..., Data]] = {
         *(line, linear, twelve_points, gabor, sine, quasi_sine, uneven_noise, step, smooth, cubic, gap),
         *(inverse, branches),
         patterns,
-        scenes,
+        *(scenes, solids),
         *(wind_direction, wind_speed, pedestrians, repayment, height_weight, car_prices),
     )
 }
 
 _FROM_FILES: dict[str, Callable[..., Data]] = {
     **{"table": table, "images": images, "idx": idx, "text": text},
-    **{"series": series, "sequences": sequences},
+    **{"series": series, "sequences": sequences, "sets": sets},
 }
 
 #: options that tell what a path is read as, whatever its ending
 _SAYS = {"text": "text", "source": "text", "horizon": "series", "sequence": "sequences", "field": "sequences"}
+_SAYS |= {"set": "sets", "coordinates": "sets"}
 
 #: ways to turn raw rows into network inputs, by the name under which a run records them
 INPUTS: dict[str, type[Inputs]] = {
     kind.__name__: kind
-    for kind in (Identity, Standardize, Rescale, TableInputs, Whiten, Pictures, Colours, Tokens, Windows, Sequences)
+    for kind in (Identity, Standardize, Rescale, TableInputs, Whiten, Pictures, Colours, Tokens, Windows, Sequences, Sets)
 }
 
 
 def source(name: str) -> Callable[..., Data]:
-    """The source of a name, "table", "images", "idx", "text", "series" and "sequences" included; an unknown name
-    answers with the closest one.
+    """The source of a name, "table", "images", "idx", "text", "series", "sequences" and "sets" included; an unknown
+    name answers with the closest one.
 
     >>> source("moons").__name__
     'moons'
@@ -199,6 +203,7 @@ __all__ = [
     "Inputs",
     "Pictures",
     "Sequences",
+    "Sets",
     "Split",
     "Target",
     "Tokens",
@@ -219,6 +224,7 @@ __all__ = [
     "reconstruction",
     "sequences",
     "series",
+    "sets",
     "source",
     "table",
     "text",
