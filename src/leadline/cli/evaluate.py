@@ -55,6 +55,10 @@ def run(line: Line, screen: Screen) -> int:
         recipe = Record.open(folder).config["data"]["recipe"] or {}
         rows = known_texts(trained, Path(path), recipe.get("options", {}))
         name, evaluation = path, trained.measure(rows.x, rows.y)
+    elif isinstance(trained.inputs, ll.data.Sets):
+        from leadline.cli.sets import measured_on_a_split
+
+        raise measured_on_a_split(path)
     elif isinstance(trained.inputs, (ll.data.Windows, ll.data.Sequences)):
         from leadline.cli.forecasts import known_steps
 

@@ -47,10 +47,11 @@ class Orthogonal(Again):
                 got="a model without",
                 do="Train a PointNet with transforms, or leave orthogonal out",
             )
-        total = sum((_strayed(net.matrices(batch.x)[-1]) for net in nets), start=torch.zeros_like(loss))
+        total = sum((_strayed(net.matrices(batch.x)[-1], batch.weight) for net in nets), start=torch.zeros_like(loss))
         return loss + share * self._strength.to(loss.dtype) * total  # eq. 1
 
 
-def _strayed(A: Tensor) -> Tensor:
+def _strayed(A: Tensor, weight: Tensor | None) -> Tensor:
     """Mean of ‖I - A Aᵀ‖² over clouds."""
-    return (torch.eye(A.shape[-1], dtype=A.dtype, device=A.device) - A @ A.mT).square().sum((1, 2)).mean()
+    each = (torch.eye(A.shape[-1], dtype=A.dtype, device=A.device) - A @ A.mT).square().sum((1, 2))
+    return each.mean() if weight is None else (each * weight).sum() / weight.sum()
