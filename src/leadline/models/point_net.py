@@ -1,7 +1,7 @@
 """PointNet: points pass the same network, and a cloud is the largest of each of its features (Qi et al., 2017).
 
     x_m    <- A(x) x_m,   f_m = φ_1(x_m)                  A of the cloud, 3 × 3, on its coordinates                 (1)
-    f_m    <- A'(f) f_m,  g = max_m φ_2(f_m)              A' of its features, 64 × 64                               (2)
+    f_m    <- A'(f) f_m,  g = a(N(max_m φ_2(f_m)))        A' of its features, 64 × 64                               (2)
     set    ρ(g)                                                                                                    (3)
     member ψ(f_m, g)                                      of every point: what it is, beside what the whole is       (4)
 
@@ -10,7 +10,8 @@ is to stay near a rotation, as in the paper, train with `--regularize orthogonal
 
 Notation   A, A' -> turn and mix, `leadline.layers.point_transform`;  φ_1, φ_2 -> low, high;  ρ, ψ -> answer;
            B batch, M points, C columns
-Paper      normalised over the features of each point, not over the batch: a cloud stands alone, and padding is exact;
+Paper      normalised over the features of each point, and of the cloud behind the maximum, not over the batch: a cloud
+           stands alone, and padding is exact;
            (4) takes the features of (2) after A', and g; `width` makes all widths smaller or larger
 Shapes     x (B, M, C), or (B, M, C + 1) where a last column is 1 at points that are there -> (B, dim_output), or
            (B, M, dim_output)
@@ -26,8 +27,8 @@ from torch import Tensor, nn
 
 from leadline.config import Configured
 from leadline.layers.dropout import Dropout
-from leadline.layers.point_transform import PointTransform, pointwise
-from leadline.layers.set_pool import SetPool, members
+from leadline.layers.point_transform import LargestFeatures, PointTransform, pointwise
+from leadline.layers.set_pool import members
 from leadline.models.sizes import check_sizes
 from leadline.names import lookup
 from leadline.settings import real, whole
@@ -85,8 +86,7 @@ class PointNet(nn.Module, Configured):
         self.low = pointwise(channels, *w(64, 64))
         (local,) = w(64)
         self.mix = PointTransform(local, told) if transforms else None
-        self.high = pointwise(local, *w(64, 128, 1024))
-        self.pool = SetPool("max")
+        self.high = LargestFeatures(local, *w(64, 128, 1024))
         whole_cloud, one, two, three = w(1024, 512, 256, 128)
         if self.head == "set":
             self.answer = nn.Sequential(*pointwise(whole_cloud, one, two), Dropout(p_drop), nn.Linear(two, dim_output))
@@ -104,7 +104,7 @@ class PointNet(nn.Module, Configured):
     def forward(self, x: Tensor) -> Tensor:
         x, there = members("PointNet", x, self.channels)
         f, _ = self._local(x, there)
-        g = self.pool(self.high(f), there)  # eq. 2
+        g = self.high(f, there)  # eq. 2
         if self.head == "set":
             return self.answer(g)  # eq. 3
         return self.answer(torch.cat([f, g[:, None].expand(-1, f.shape[1], -1)], 2))  # eq. 4
