@@ -7,6 +7,7 @@ from torch import Tensor, nn
 
 from leadline.claims.claim import Check, Evidence, claim
 from leadline.claims.curves import Curves, Points
+from leadline.data.account import counted
 from leadline.data.solids import SOLIDS, generate
 from leadline.layers.point_transform import PointTransform
 from leadline.lens.critical_set import critical_set
@@ -37,10 +38,13 @@ def set_symmetry(full: bool) -> Evidence:
         *(Check(f"{name}: largest change, relative", max(own), high=1e-9) for name, own in found.items()),
         Check("recurrent network: least change", min(order), low=1e-3),
     )
-    xs = tuple(map(float, sizes))
-    curves: dict[str, Points] = {name: (xs, tuple(max(one, 1e-17) for one in own)) for name, own in found.items()}
-    curves["recurrent network"] = (xs, tuple(order))
-    view = Curves("Members change places", "members", "change of the answer, relative", curves, log="xy")
+    worst = {head: [max(max(found[f"{name}, {head}"]), 1e-17) for name in _NETS] for head in ("set", "members")}
+    xs = tuple(map(float, range(len(_NETS))))
+    curves: dict[str, Points] = {f"answer of {_HEADS[head]}": (xs, tuple(own)) for head, own in worst.items()}
+    curves["answer of the set, with an order"] = ((float(len(_NETS)),), (min(order),))
+    view = Curves(
+        "Members change places", "", "change of the answer, relative", curves, log="y", names=(*_NETS, "recurrent")
+    )
     return Evidence(checks, view)
 
 
@@ -100,21 +104,22 @@ def deep_sets_width(full: bool) -> Evidence:
         Check("4 members: what a vector of 4 loses, over what one of 2 does", four[4] / four[2], high=0.85),
     )
     xs = tuple(map(float, widths))
-    curves: dict[str, Points] = {f"{M} members": (xs, tuple(own)) for M, own in found.items()}
+    curves: dict[str, Points] = {counted(M, "member"): (xs, tuple(own)) for M, own in found.items()}
     view = Curves("Members found again", "width of the pooled vector", "error over deviation", curves, log="x")
     return Evidence(checks, view)
 
 
 # ── networks, with transforms that are not the identity any more ──
 
-_NETS = ("sum", "mean", "max", "PointNet", "induced attention", "attention")
+_NETS = ("sum", "mean", "max", "PointNet", "induced", "attention")
+_HEADS = {"set": "the set", "members": "each member"}
 
 
 def _net(name: str, head: str) -> nn.Module:
     if name == "PointNet":
         return _woken(PointNet(4, _CHANNELS, width=0.1, head=head)).double().eval()
-    if "attention" in name:
-        seeds = 4 if name == "induced attention" else 0
+    if name in ("induced", "attention"):
+        seeds = 4 if name == "induced" else 0
         return SetTransformer(4, _CHANNELS, dim=16, num_heads=2, num_seeds=seeds, head=head).double().eval()
     return DeepSets(4, _CHANNELS, dim=16, pool=name, equivariant=True, head=head).double().eval()
 

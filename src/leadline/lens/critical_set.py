@@ -23,7 +23,7 @@ from leadline.errors import ShapeError, UserError
 from leadline.layers.set_pool import SetPool
 from leadline.lens.at_rest import at_rest
 from leadline.lens.rows import Fitted, fit_to, rows_of
-from leadline.lens.style import FULL, LINE, SEQUENTIAL, SOFT, blank, colour_bar, styled
+from leadline.lens.style import FULL, LINE, SEQUENTIAL, SOFT, blank, styled
 from leadline.lens.view import View
 from leadline.settings import whole
 
@@ -58,19 +58,27 @@ class CriticalSet(View):
                 got=f"members of {self.points.shape[1]} numbers",
                 do="Read .critical and .decides",
             )
+        from matplotlib.colors import LogNorm
+
         figure = blank(FULL, 4.8)
         space: dict[str, Any] = {"projection": "3d"} if self.points.shape[1] == 3 else {}
         all_, own = figure.subplots(1, 2, subplot_kw=space)
         names = ("x", "y", "z")[: self.points.shape[1]]
         reach = float(np.abs(self.points).max()) or 1.0
         rest = self.decides == 0
-        all_.scatter(*self.points.T, s=5, color=SOFT, alpha=0.7, linewidths=0)
-        own.scatter(*self.points[rest].T, s=2, color=LINE, linewidths=0)
+        deep: dict[str, Any] = {"linewidths": 0, **({"depthshade": False} if space else {})}
+        all_.scatter(*self.points.T, s=5, color=SOFT, alpha=0.7, **deep)
+        own.scatter(*self.points[rest].T, s=3, color=LINE, **deep)
         order = np.argsort(self.decides[~rest], kind="stable")
-        mesh = own.scatter(
-            *self.points[~rest][order].T, s=18, c=self.decides[~rest][order], cmap=SEQUENTIAL, vmin=1, linewidths=0
-        )
-        colour_bar(own, mesh, "features whose largest value is here")
+        counts = self.decides[~rest][order]
+        norm = LogNorm(1, max(2, int(counts.max(initial=2))))  # a few corners decide many
+        mesh = own.scatter(*self.points[~rest][order].T, s=16, c=counts, cmap=SEQUENTIAL, norm=norm, **deep)
+        bar = figure.colorbar(mesh, ax=own, pad=0.12 if space else 0.02, fraction=0.05, aspect=24)
+        bar.outline.set_visible(False)
+        bar.set_label("features whose largest value is here")
+        shown = [tick for tick in (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000) if tick <= norm.vmax]
+        bar.set_ticks(shown, labels=list(map(str, shown)), minor=False)
+        bar.ax.minorticks_off()
         titles = (f"All {len(self.points):,} points", f"{len(self.critical):,} decide all {self.features:,} features")
         for ax, title in zip((all_, own), titles):
             ax.set_title(title)
