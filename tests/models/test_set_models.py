@@ -30,7 +30,7 @@ def made(name, head):
     model = MAKERS[name](head).double().eval()
     for module in model.modules():  # transforms begin as the identity, which hides them
         if isinstance(module, PointTransform):
-            torch.nn.init.normal_(module.say[-1].weight, std=0.3)
+            torch.nn.init.normal_(module.matrix.weight, std=0.3)
     return model
 
 
@@ -104,7 +104,7 @@ def test_attention_between_sets_is_its_equations():
 
 def test_the_transform_turns_coordinates_alone():
     model = PointNet(2, channels=5, coordinates=3, width=0.1).eval()
-    torch.nn.init.normal_(model.turn.say[-1].weight, std=0.5)
+    torch.nn.init.normal_(model.turn.matrix.weight, std=0.5)
     x = torch.randn(2, 6, 5)
     A, mixed = model.matrices(x)
     assert A.shape == (2, 3, 3) and mixed.shape == (2, 6, 6) and not torch.allclose(A, torch.eye(3).expand(2, 3, 3))
@@ -120,7 +120,9 @@ def test_derivatives_are_those_of_differences(name):
     x = torch.randn(2, 4, 4, generator=torch.Generator().manual_seed(0))
     x[..., -1] = torch.tensor([[1, 1, 1, 1], [1, 1, 0, 0]])
     model = MAKERS[name]("set")
-    check_gradients(lambda rows: model.double()(torch.cat([rows, x[..., -1:].double()], 2)), x[..., :-1], tolerance=1e-5)
+    check_gradients(
+        lambda rows: model.double()(torch.cat([rows, x[..., -1:].double()], 2)), x[..., :-1], tolerance=1e-5
+    )
 
 
 def test_build_is_told_what_sets_are_and_refuses_what_are_none():
@@ -143,7 +145,7 @@ def test_the_penalty_is_that_of_the_feature_transform_and_pulls_it_to_a_rotation
 
     torch.manual_seed(0)
     model, x = PointNet(2, 3, width=0.1), torch.randn(4, 6, 3)
-    torch.nn.init.normal_(model.mix.say[-1].weight, std=0.5)
+    torch.nn.init.normal_(model.mix.matrix.weight, std=0.5)
     penalty = Orthogonal(0.5)
     penalty.score(lambda out, y: out, Batch(x, torch.zeros(4)))
     A = model.matrices(x)[1]
@@ -168,7 +170,7 @@ def test_the_penalty_of_micro_batches_adds_up_to_that_of_the_whole():
 
     torch.manual_seed(0)
     model, x, weight = PointNet(2, 3, width=0.1).double(), torch.randn(5, 6, 3).double(), torch.rand(5).double()
-    torch.nn.init.normal_(model.mix.say[-1].weight, std=0.5)
+    torch.nn.init.normal_(model.mix.matrix.weight, std=0.5)
     penalty, zero = Orthogonal(0.5), torch.zeros((), dtype=torch.float64)
 
     def of(rows):

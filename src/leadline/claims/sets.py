@@ -73,7 +73,9 @@ def critical_points(full: bool) -> Evidence:
         Check(f"share of {counts[-1]:,} points that is critical", shares[-1], high=0.5),
     )
     xs = tuple(map(float, counts))
-    view = Curves("Points that decide", "points of a cloud", "critical, of all", {"share": (xs, tuple(shares))}, log="x")
+    view = Curves(
+        "Points that decide", "points of a cloud", "critical, of all", {"share": (xs, tuple(shares))}, log="x"
+    )
     return Evidence(checks, view)
 
 
@@ -127,22 +129,22 @@ def _net(name: str, head: str) -> nn.Module:
 def _woken(net: PointNet) -> PointNet:
     for module in net.modules():
         if isinstance(module, PointTransform):
-            nn.init.normal_(module.say[-1].weight, std=0.1)
+            nn.init.normal_(module.matrix.weight, std=0.1)
     return net
 
 
-def _moved(net: nn.Module, M: int) -> float:
+def _moved(net: nn.Module, members: int) -> float:
     """Largest change, relative to the largest answer, where members change places, are padded and have neighbours."""
-    x, order = torch.randn(M, _CHANNELS, dtype=torch.float64), torch.randperm(M)
-    if torch.equal(order, torch.arange(M)) and M > 1:
+    x, order = torch.randn(members, _CHANNELS, dtype=torch.float64), torch.randperm(members)
+    if torch.equal(order, torch.arange(members)) and members > 1:
         order = order.flip(0)
-    rows = torch.zeros(2, M + 3, _CHANNELS + 1, dtype=torch.float64)
-    rows[0, :M, :-1], rows[0, :M, -1] = x[order], 1
-    rows[1, :, :-1], rows[1, :, -1] = torch.randn(M + 3, _CHANNELS, dtype=torch.float64), 1
+    rows = torch.zeros(2, members + 3, _CHANNELS + 1, dtype=torch.float64)
+    rows[0, :members, :-1], rows[0, :members, -1] = x[order], 1
+    rows[1, :, :-1], rows[1, :, -1] = torch.randn(members + 3, _CHANNELS, dtype=torch.float64), 1
     with torch.no_grad():
         alone, moved = net(x[None])[0], net(rows)[0]
     if alone.dim() == 2:
-        alone, moved = alone[order], moved[:M]
+        alone, moved = alone[order], moved[:members]
     return float((alone - moved).abs().max() / alone.abs().max())
 
 
@@ -191,24 +193,24 @@ def _twins(dim_set: int, members: int) -> tuple[float, float]:
     return apart, float((phi(x[:, None]).sum(0) - asked).abs().max().detach() / asked.abs().max())
 
 
-def _lost(M: int, dim_set: int, steps: int) -> float:
-    """Error with which M numbers, in order of size, are found again behind a sum, over their own deviation."""
+def _lost(members: int, dim_set: int, steps: int) -> float:
+    """Error with which some numbers, in order of size, are found again behind a sum, over their own deviation."""
     stream = torch.Generator().manual_seed(0)
-    net = DeepSets(M, 1, dim=64, dim_set=dim_set, num_layers=2, norm=False, typical=float(M))
+    net = DeepSets(members, 1, dim=64, dim_set=dim_set, num_layers=2, norm=False, typical=float(members))
     moves = torch.optim.Adam(net.parameters(), 3e-3)
     falls = torch.optim.lr_scheduler.OneCycleLR(moves, 1e-2, total_steps=steps)
-    scale = _drawn(4000, M, stream)[1].std(0)
+    scale = _drawn(4000, members, stream)[1].std(0)
     for _ in range(steps):
-        x, y = _drawn(256, M, stream)
+        x, y = _drawn(256, members, stream)
         moves.zero_grad()
         ((net(x) - y) / scale).square().mean().backward()
         moves.step()
         falls.step()
-    x, y = _drawn(4000, M, stream)
+    x, y = _drawn(4000, members, stream)
     with torch.no_grad():
         return float(((net(x) - y) / scale).square().mean().sqrt())
 
 
-def _drawn(count: int, M: int, stream: torch.Generator) -> tuple[Tensor, Tensor]:
-    x = 2 * torch.rand(count, M, 1, generator=stream) - 1
+def _drawn(count: int, members: int, stream: torch.Generator) -> tuple[Tensor, Tensor]:
+    x = 2 * torch.rand(count, members, 1, generator=stream) - 1
     return x, x[..., 0].sort(1).values

@@ -12,10 +12,11 @@ from torch import Tensor
 from leadline.cli.rows import read
 from leadline.data.account import counted
 from leadline.data.cells import Table, Text
+from leadline.data.npz import arrays_of
 from leadline.data.point_files import ENDINGS, points_of
 from leadline.data.sequences import cut_at
 from leadline.data.set_inputs import Sets
-from leadline.data.sets import arrays_in
+from leadline.data.sets import members_in
 from leadline.errors import DataError
 from leadline.run import Run
 
@@ -28,7 +29,9 @@ def set_columns(trained: Run, path: Path, level: float | None) -> tuple[Table, d
     word, names, x, order = _sets(inputs, path)
     larger = int((x[..., -1].sum(1) > inputs.size).sum())
     if larger:
-        told = f"{counted(larger, 'set')} with more than the {counted(inputs.size, 'member')} of the largest in training"
+        told = (
+            f"{counted(larger, 'set')} with more than the {counted(inputs.size, 'member')} of the largest in training"
+        )
         print(f"note: {told}", file=sys.stderr)
     prediction, target = trained.predict(x), trained.target
     if target.kind == "tokens":
@@ -58,7 +61,7 @@ def _sets(inputs: Sets, path: Path) -> tuple[str, list[str], Tensor, np.ndarray]
         names = [str(file.relative_to(path)) if path.is_dir() else file.name for file in files]
         return "cloud", names, inputs.of_lists(clouds, names), np.arange(sum(map(len, clouds)))
     if path.suffix.lower() == ".npz":
-        x, _, lengths = arrays_in(path, None, asked=False)
+        x, lengths = members_in(path, arrays_of(path))
         parts = cut_at(x, x, lengths)
         numbers = [str(k) for k in range(len(parts))]
         return "set", numbers, inputs.of_lists(parts, [f"set {k}" for k in numbers]), np.arange(sum(map(len, parts)))

@@ -89,7 +89,19 @@ _SAYS |= {"set": "sets", "coordinates": "sets"}
 #: ways to turn raw rows into network inputs, by the name under which a run records them
 INPUTS: dict[str, type[Inputs]] = {
     kind.__name__: kind
-    for kind in (Identity, Standardize, Rescale, TableInputs, Whiten, Pictures, Colours, Tokens, Windows, Sequences, Sets)
+    for kind in (
+        Identity,
+        Standardize,
+        Rescale,
+        TableInputs,
+        Whiten,
+        Pictures,
+        Colours,
+        Tokens,
+        Windows,
+        Sequences,
+        Sets,
+    )
 }
 
 

@@ -1,8 +1,8 @@
 """Clouds of points in text files, as scanners and modelling programs write them.
 
-    .off             OFF, counts of corners, faces and edges, then a corner a line; faces are left aside
-    .ply             a header that names the columns of a vertex, then a vertex a line; text alone, not binary
-    .xyz .pts .txt   a point a line: x y z, and features behind them; a line that begins with # is left aside
+.off             OFF, counts of corners, faces and edges, then a corner a line; faces are left aside
+.ply             a header that names the columns of a vertex, then a vertex a line; text alone, not binary
+.xyz .pts .txt   a point a line: x y z, and features behind them; a line that begins with # is left aside
 """
 
 from __future__ import annotations
@@ -92,9 +92,7 @@ def _first(path: Path, rows: list[tuple[int, list[str]]], count: str) -> list[tu
 
 def _numbers(path: Path, rows: list[tuple[int, list[str]]]) -> np.ndarray:
     if not rows or len(rows) > _MOST_POINTS:
-        raise DataError(
-            f"{path.name} must hold 1 to {_MOST_POINTS} points", got=str(len(rows)), do="Draw some of them"
-        )
+        raise DataError(f"{path.name} must hold 1 to {_MOST_POINTS} points", got=str(len(rows)), do="Draw some of them")
     width = len(rows[0][1])
     for number, row in rows:
         try:

@@ -233,14 +233,14 @@ def of_table(
     order: str | None,
     drop: Sequence[str],
     each: bool | None,
-    words: tuple[str, str] = ("sequence", "step"),
+    called: tuple[str, str] = ("sequence", "step"),
 ) -> Found:
     """The sequences of a table with a row for each step.
 
     Args:
-        words: what a sequence and a step of it are called, and the first is also the argument that names its column.
+        called: what a sequence and a step of it are called; the first is also the argument that names its column.
     """
-    one, part = words
+    one, part = called
     for role, name in (("target", target), (one, sequence), ("order", order), *(("drop", n) for n in drop)):
         if name is not None and name not in table.columns:
             do = named(name, list(table.columns)).rstrip(".")

@@ -177,21 +177,20 @@ def _plain(value: Any) -> Any:
 
 
 def _of_npz(path: Path, target: str | None, each: bool | None) -> Found:
-    x, y, lengths = arrays_in(path, target)
-    parts, asked = cut_at(x, x, lengths), list(y)  # type: ignore[arg-type]
-    if lengths is not None and len(y) == len(x) and (y.ndim == 2 or len(x) != lengths.size):  # type: ignore
-        asked = cut_at(y, x, lengths)  # type: ignore[arg-type]  # one of every member
+    arrays = arrays_of(path)
+    x, lengths = members_in(path, arrays)
+    y = arrays[named_in(path, arrays, target, _ASKED, "target")]
+    parts, asked = cut_at(x, x, lengths), list(y)
+    if lengths is not None and len(y) == len(x) and (y.ndim == 2 or len(x) != lengths.size):
+        asked = cut_at(y, x, lengths)  # one of every member
     found = _of_lists(parts, asked, each)
     found.source = path.name
     return found
 
 
-def arrays_in(path: Path, target: str | None, asked: bool = True) -> tuple[np.ndarray, np.ndarray | None, Any]:
-    """Members, what is asked of them where that matters, and how many each set has, of a .npz."""
-    arrays = arrays_of(path)
-    x = arrays[named_in(path, arrays, None, _MEMBERS, "x")]
-    y = arrays[named_in(path, arrays, target, _ASKED, "target")] if asked else None
-    return x, y, arrays.get("lengths")
+def members_in(path: Path, arrays: Mapping[str, np.ndarray]) -> tuple[np.ndarray, np.ndarray | None]:
+    """The members of all sets of a .npz, and how many each set has where they differ."""
+    return arrays[named_in(path, arrays, None, _MEMBERS, "x")], arrays.get("lengths")
 
 
 def _of_folder(path: Path) -> Found:

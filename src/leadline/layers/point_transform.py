@@ -8,7 +8,7 @@ It begins as the identity, and sees no order. The widest vector is normalised on
 not for every point: that costs a third. Where A has many rows, it is kept near a rotation by a regulariser,
 `leadline.regularize.Orthogonal`, which adds ‖I - A Aᵀ‖².
 
-Notation   W_k -> largest.read;  M -> say;  N -> layer normalisation;  a -> ReLU
+Notation   W_k -> largest.read;  M -> say and matrix;  N -> layer normalisation;  a -> ReLU
 Shapes     x (B, M, D), there (B, M) -> A (B, D, D)
 """
 
@@ -45,7 +45,7 @@ class LargestFeatures(nn.Module):
 
     def __init__(self, *widths: int):
         super().__init__()
-        self.read = nn.Sequential(*pointwise(*widths[:-1]), nn.Linear(*widths[-2:]))
+        self.read = nn.Sequential(*pointwise(*widths[:-1]), nn.Linear(widths[-2], widths[-1]))
         self.pool = SetPool("max")
         self.norm = nn.LayerNorm(widths[-1])
 
@@ -68,10 +68,10 @@ class PointTransform(nn.Module):
         self.dim = dim
         *own, one, two = widths
         self.largest = LargestFeatures(dim, *own)
-        self.say = nn.Sequential(*pointwise(own[-1], one, two), nn.Linear(two, dim * dim))
-        nn.init.zeros_(self.say[-1].weight)
-        nn.init.zeros_(self.say[-1].bias)
+        self.say, self.matrix = pointwise(own[-1], one, two), nn.Linear(two, dim * dim)
+        nn.init.zeros_(self.matrix.weight)
+        nn.init.zeros_(self.matrix.bias)
 
     def forward(self, x: Tensor, there: Tensor | None = None) -> Tensor:
-        moved = self.say(self.largest(x, there)).unflatten(-1, (self.dim, self.dim))
+        moved = self.matrix(self.say(self.largest(x, there))).unflatten(-1, (self.dim, self.dim))
         return torch.eye(self.dim, dtype=moved.dtype, device=moved.device) + moved  # eq. 2

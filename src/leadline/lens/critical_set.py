@@ -139,15 +139,15 @@ def critical_set(model: nn.Module | Fitted, data: Any = None, row: int = 0, spli
     return CriticalSet(points.double().cpu().numpy(), decides[there].cpu().numpy(), features, change)
 
 
-def _decide(seen: list[tuple[Tensor, Tensor | None]], M: int) -> tuple[Tensor, int]:
+def _decide(seen: list[tuple[Tensor, Tensor | None]], count: int) -> tuple[Tensor, int]:
     """Eq. 1: how many features each member decides, and how many there are."""
-    decides, features = torch.zeros(M, dtype=torch.int64, device=seen[0][0].device), 0
+    decides, features = torch.zeros(count, dtype=torch.int64, device=seen[0][0].device), 0
     for h, there in seen:
         own, mask = h[0], torch.ones_like(h[0, :, 0], dtype=torch.bool) if there is None else there[0]
         own = own.masked_fill(~mask[:, None], -math.inf)
         least = own.masked_fill(~mask[:, None], math.inf).amin(0)
         varied = own.amax(0) > least
-        decides += torch.bincount(own.argmax(0)[varied], minlength=M)
+        decides += torch.bincount(own.argmax(0)[varied], minlength=count)
         features += int(varied.sum())
     return decides, features
 

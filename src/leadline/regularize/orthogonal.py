@@ -51,7 +51,8 @@ class Orthogonal(Again):
         return loss + share * self._strength.to(loss.dtype) * total  # eq. 1
 
 
-def _strayed(A: Tensor, weight: Tensor | None) -> Tensor:
+def _strayed(matrix: Tensor, weight: Tensor | None) -> Tensor:
     """Mean of ‖I - A Aᵀ‖² over clouds."""
-    each = (torch.eye(A.shape[-1], dtype=A.dtype, device=A.device) - A @ A.mT).square().sum((1, 2))
+    one = torch.eye(matrix.shape[-1], dtype=matrix.dtype, device=matrix.device)
+    each = (one - matrix @ matrix.mT).square().sum((1, 2))
     return each.mean() if weight is None else (each * weight).sum() / weight.sum()
