@@ -88,3 +88,28 @@ def block(edges: Edges, targets: Tensor, spots: Tensor, start: Tensor, times: Te
         times = edges.times[spots] if times is None else times * edges.times[spots]
     full = edges.degree[nodes]
     return nodes, Edges(source, start, len(nodes), times=times, full_degree=full, directed=edges.directed, **taken)
+
+
+def inside(edges: Edges, nodes: Tensor) -> Edges:
+    """The edges between some nodes, as those of a graph of its own: degrees are what is there.
+
+    Args:
+        nodes: none of them twice; they are numbered in this order.
+
+    >>> ring = Edges.of(torch.tensor([[0, 1, 2], [1, 2, 0]]), num_nodes=3)
+    >>> inside(ring, torch.tensor([2, 1])).pairs.tolist()
+    [[1], [0]]
+    """
+    place = torch.full((edges.num_sources,), -1, device=nodes.device)
+    place[nodes] = torch.arange(len(nodes), device=nodes.device)
+    spots, start = runs(edges.start[nodes], edges.start[nodes + 1] - edges.start[nodes])
+    source = place[edges.source[spots]]
+    kept = source >= 0
+    owner = torch.repeat_interleave(start.diff(), output_size=len(spots))
+    count = torch.zeros_like(nodes).index_add_(0, owner, kept.long())
+    spots, source = spots[kept], source[kept]
+    taken: dict[str, Any] = {
+        name: None if (c := getattr(edges, name)) is None else c[spots] for name in (*_COLUMNS, "times")
+    }
+    start = torch.cat([count.new_zeros(1), count.cumsum(0)])
+    return Edges(source, start, len(nodes), directed=edges.directed, **taken)

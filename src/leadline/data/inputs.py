@@ -24,6 +24,8 @@ class Inputs(ABC, Configured):
     draws: bool = False
     #: what rows are numbers of nodes, edges or graphs in; a network is given it before it is asked
     graph: Graph | None = None
+    #: whether all rows together are answered at about the cost of one, as nodes of one graph are
+    at_once: bool = False
     #: parts of the config that training never sees, and that follow from the rows
     aside: tuple[str, ...] = ()
 
@@ -51,6 +53,12 @@ class Inputs(ABC, Configured):
             keys: (B,), each row's own: the same keys draw the same. None where the inputs do not draw.
         """
         return x, y
+
+    def ordered(self, x: Tensor, order: Tensor) -> Tensor:
+        """The order in which an epoch takes the rows, given one that was drawn at random: rows that are cheaper
+        together may be moved together.
+        """
+        return order
 
     def sizes(self, shape: tuple[int, ...]) -> dict[str, Any]:
         """What a model's constructor is told of rows of this shape beyond it, by the names of its arguments."""

@@ -17,6 +17,7 @@ Notation   d edges that end in a node,  f fan-out
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import cast
 
 import torch
 from torch import Tensor
@@ -37,9 +38,24 @@ def hops(edges: Edges, seeds: Tensor, num_layers: int) -> tuple[Tensor, tuple[Ed
     >>> nodes.tolist(), [b.pairs.tolist() for b in blocks]
     ([4, 3, 2], [[[1, 2], [0, 1]], [[1], [0]]])
     """
+    found = hops_within(edges, seeds, num_layers, num_layers * len(edges))
+    return cast(tuple[Tensor, tuple[Edges, ...]], found)
+
+
+def hops_within(edges: Edges, seeds: Tensor, num_layers: int, most: int) -> tuple[Tensor, tuple[Edges, ...]] | None:
+    """The same where all layers together read at most so many edges; else None.
+
+    >>> path = Edges.of(torch.tensor([[0, 1, 2, 3], [1, 2, 3, 4]]), num_nodes=5)
+    >>> hops_within(path, torch.tensor([4]), 2, most=2) is None
+    True
+    """
     nodes, blocks = seeds, []
     for _ in range(num_layers):
-        spots, start = runs(edges.start[nodes], edges.start[nodes + 1] - edges.start[nodes])
+        count = edges.start[nodes + 1] - edges.start[nodes]
+        most -= int(count.sum())
+        if most < 0:
+            return None
+        spots, start = runs(edges.start[nodes], count)
         nodes, read = block(edges, nodes, spots, start, None)
         blocks.append(read)
     return nodes, tuple(blocks[::-1])

@@ -5,8 +5,12 @@ disk, and its hash.
 
     held(asked, K)    what K layers must read to answer
 
-    nodes, edges      all nodes; or those that a sampler draws for the asked ones, where the network is training
+    nodes, edges      all nodes; or those that a sampler draws for the asked ones, where the network is training;
+                      or, of a large graph, their neighbourhoods, where these are but a part of it
     graphs            the nodes of the asked graphs
+
+Numbers of nodes that would not fit on the device stay in the host's memory, or in the file that is mapped into it:
+what is read for a batch is gathered from there.
 
 Shapes     asked (B, 1) of nodes and graphs, (B, 2) of pairs of nodes
 """
@@ -14,7 +18,7 @@ Shapes     asked (B, 1) of nodes and graphs, (B, 2) of pairs of nodes
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -22,12 +26,19 @@ from torch import Tensor, nn
 
 from leadline.data.edges import Edges
 from leadline.data.graph import Graph
+from leadline.data.neighbours import hops_within
 from leadline.errors import UserError
+from leadline.layers import noise
+from leadline.layers.piecewise import rows
 
 LEVELS = ("node", "edge", "graph")
 
-#: draws what some layers read for some nodes: the nodes, (N_s,), and the edges of each layer; keys are one a row
-Sampler = Callable[[Graph, Tensor, int, Tensor | None], tuple[Tensor, tuple[Edges, ...]]]
+#: draws what some layers read for some nodes, none of them twice: the nodes, (N_s,), those that are asked first, and the
+#: edges of each layer; of the edges of the graph and a key, (1,)
+Sampler = Callable[[Edges, Tensor, int, Tensor], tuple[Tensor, tuple[Edges, ...]]]
+
+_LARGE = 2**20  # edges, from which on a neighbourhood is looked for before all are read
+_SHARE = 0.5  # of the edges of all layers, up to which it is; and of the memory of a device, up to which x may take it
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,8 +84,19 @@ class HeldGraph(nn.Module):
         self._held: list[Graph] = []  # in a list, for what a module has as an attribute is copied with it
 
     def put(self, graph: Graph) -> None:
-        """Have this graph from now on."""
+        """Have this graph, and its way to be read, from now on."""
         self._held[:] = [graph]
+        self.sampler = graph.batches
+
+    @property
+    def draws_noise(self) -> bool:
+        """Whether what is read while training is drawn from the current keys."""
+        return self.level != "graph" and self.sampler is not None and getattr(self.sampler, "draws", True)
+
+    @property
+    def varies(self) -> bool:
+        """Whether batches of as many rows read more or fewer nodes."""
+        return self.level == "graph" or self.sampler is not None
 
     @property
     def graph(self) -> Graph:
@@ -93,13 +115,27 @@ class HeldGraph(nn.Module):
             places = torch.arange(len(asked), device=asked.device)
             return Reading(own.x, (own.edges,) * num_layers, places, own.bounds, own.kind)
         places = asked[:, 0] if self.level == "node" else asked
+        if self.training and self.sampler is not None:
+            seeds, places = places.unique(return_inverse=True)
+            nodes, blocks = self.sampler(graph.edges, seeds, num_layers, _key(asked))
+            return self._some(graph, nodes, blocks, places)
+        if not torch.is_grad_enabled() and len(graph.edges) >= _LARGE:
+            seeds, local = places.unique(return_inverse=True)
+            most = int(_SHARE * num_layers * len(graph.edges))
+            if (found := hops_within(graph.edges, seeds, num_layers, most)) is not None:
+                return self._some(graph, *found, local)
         return Reading(graph.x, (graph.edges,) * num_layers, places, graph.bounds, graph.kind)
+
+    def _some(self, graph: Graph, nodes: Tensor, blocks: tuple[Edges, ...], places: Tensor) -> Reading:
+        x = rows(graph.x, nodes, nodes.device)
+        first = torch.tensor([0, len(nodes)], device=nodes.device)
+        return Reading(x, blocks, places, first, None if graph.kind is None else graph.kind[nodes], nodes)
 
     def _apply(self, fn: Any, recurse: bool = True) -> HeldGraph:
         super()._apply(fn, recurse)
         for k, graph in enumerate(self._held):
             probe = fn(torch.zeros(0, dtype=graph.x.dtype, device=graph.x.device))
-            self._held[k] = graph.to(probe.device, probe.dtype)
+            self._held[k] = _placed(graph, probe.device, probe.dtype)
         return self
 
     def __deepcopy__(self, memo: dict[int, Any]) -> HeldGraph:
@@ -107,6 +143,22 @@ class HeldGraph(nn.Module):
         twin._held[:] = self._held  # the same graph: it never changes
         twin.sampler, twin.training = self.sampler, self.training
         return twin
+
+
+def _key(asked: Tensor) -> Tensor:
+    """Of all that is drawn for a batch, (1,)."""
+    keys = noise.current.keys
+    return torch.randint(2**62, (1,), device=asked.device) if keys is None else noise.of_batch(keys)
+
+
+def _placed(graph: Graph, device: torch.device, dtype: torch.dtype) -> Graph:
+    """On a device; but for numbers of nodes that would take too much of its memory."""
+    if device.type == "cuda" and not graph.x.is_cuda:
+        free, _ = torch.cuda.mem_get_info(device)
+        if graph.x.numel() * dtype.itemsize > _SHARE * free:
+            empty = Graph(graph.x[:, :0], graph.edges, graph.first, graph.kind, batches=graph.batches)
+            return replace(empty.to(device, dtype), x=graph.x.to(dtype))
+    return graph.to(device, dtype)
 
 
 def give_graph(model: nn.Module, graph: Graph | None) -> None:
