@@ -17,8 +17,8 @@ from torch import Tensor
 
 from leadline.data.edges import Edges
 
-_COLUMNS = ("weight", "features", "relation", "number")
-_SPARSE = 32  # nodes of the graph to one that is read, from which on sorting takes less
+_COLUMNS = ("weight", "features", "relation")
+_SPARSE = 100  # nodes of the graph to one that is read, from which on sorting takes less
 
 
 def runs(begin: Tensor, count: Tensor) -> tuple[Tensor, Tensor]:
@@ -69,7 +69,7 @@ def _by_sorting(targets: Tensor, source: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def block(edges: Edges, targets: Tensor, spots: Tensor, start: Tensor, times: Tensor | None) -> tuple[Tensor, Edges]:
-    """The nodes that some edges join, and those edges between them.
+    """The nodes that some edges join, and those edges between them, without their `number`.
 
     Args:
         edges: of the whole graph.
@@ -109,7 +109,7 @@ def inside(edges: Edges, nodes: Tensor) -> Edges:
     count = torch.zeros_like(nodes).index_add_(0, owner, kept.long())
     spots, source = spots[kept], source[kept]
     taken: dict[str, Any] = {
-        name: None if (c := getattr(edges, name)) is None else c[spots] for name in (*_COLUMNS, "times")
+        name: None if (c := getattr(edges, name)) is None else c[spots] for name in (*_COLUMNS, "number", "times")
     }
     start = torch.cat([count.new_zeros(1), count.cumsum(0)])
     return Edges(source, start, len(nodes), directed=edges.directed, **taken)
