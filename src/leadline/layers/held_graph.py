@@ -109,7 +109,7 @@ class HeldGraph(nn.Module):
         return self._held[0]
 
     def forward(self, asked: Tensor, num_layers: int) -> Reading:
-        graph = self.graph
+        graph = self.graph.while_learning if self.training else self.graph
         if self.level == "graph":
             own = graph.some(asked.flatten())
             places = torch.arange(len(asked), device=asked.device)
