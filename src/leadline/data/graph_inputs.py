@@ -120,6 +120,15 @@ class GraphInputs(Inputs):
             )
         return x
 
+    @property
+    def at_once(self) -> bool:  # type: ignore[override]
+        return self.level != "graph"
+
+    def ordered(self, x: Tensor, order: Tensor) -> Tensor:
+        if self.graph is None or self.graph.batches is None or self.level == "graph":
+            return order
+        return self.graph.batches.ordered(self.graph.while_learning.edges, x[:, 0], order)
+
     def sizes(self, shape: tuple[int, ...]) -> dict[str, Any]:
         width = self.of_nodes.width if self.graph is None else self.graph.x.shape[1]
         return {

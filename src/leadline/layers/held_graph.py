@@ -156,8 +156,7 @@ def _placed(graph: Graph, device: torch.device, dtype: torch.dtype) -> Graph:
     if device.type == "cuda" and not graph.x.is_cuda:
         free, _ = torch.cuda.mem_get_info(device)
         if graph.x.numel() * dtype.itemsize > _SHARE * free:
-            empty = Graph(graph.x[:, :0], graph.edges, graph.first, graph.kind, batches=graph.batches)
-            return replace(empty.to(device, dtype), x=graph.x.to(dtype))
+            return replace(replace(graph, x=graph.x[:, :0]).to(device, dtype), x=graph.x.to(dtype))
     return graph.to(device, dtype)
 
 
