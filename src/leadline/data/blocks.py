@@ -86,8 +86,9 @@ def block(edges: Edges, targets: Tensor, spots: Tensor, start: Tensor, times: Te
     taken: dict[str, Any] = {name: None if (c := getattr(edges, name)) is None else c[spots] for name in _COLUMNS}
     if edges.times is not None:
         times = edges.times[spots] if times is None else times * edges.times[spots]
-    full = edges.degree[nodes]
-    return nodes, Edges(source, start, len(nodes), times=times, full_degree=full, directed=edges.directed, **taken)
+    taken["full_degree"] = edges.degree[nodes]
+    taken["full_strength"] = None if edges.weight is None else edges.strength[nodes]
+    return nodes, Edges(source, start, len(nodes), times=times, directed=edges.directed, **taken)
 
 
 def inside(edges: Edges, nodes: Tensor) -> Edges:

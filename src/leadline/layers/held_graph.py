@@ -29,7 +29,9 @@ from leadline.data.graph import Graph
 from leadline.data.neighbours import hops_within
 from leadline.errors import UserError
 from leadline.layers import noise
+from leadline.layers.once import owned
 from leadline.layers.piecewise import rows
+from leadline.names import lookup
 
 LEVELS = ("node", "edge", "graph")
 
@@ -53,6 +55,8 @@ class Reading:
         first: where the nodes of each graph that is read begin, and one more.
         kind: which kind of node each is.
         nodes: the number in the whole graph of each node that is read; None is all of them in their order.
+        keys: of the noise of each node that is read, (N_s,); None where none is drawn from keys. A node's follows from
+            its number and the batch; of graphs, from its place in its graph and that graph's key.
     """
 
     x: Tensor
@@ -61,6 +65,7 @@ class Reading:
     first: Tensor
     kind: Tensor | None = None
     nodes: Tensor | None = None
+    keys: Tensor | None = None
 
 
 class HeldGraph(nn.Module):
@@ -79,7 +84,7 @@ class HeldGraph(nn.Module):
 
     def __init__(self, level: str):
         super().__init__()
-        self.level = level
+        self.level = lookup(level, {name: name for name in LEVELS}, "level")
         self.sampler: Sampler | None = None
         self._held: list[Graph] = []  # in a list, for what a module has as an attribute is copied with it
 
@@ -99,6 +104,16 @@ class HeldGraph(nn.Module):
         return self.level == "graph" or self.sampler is not None
 
     @property
+    def full(self) -> bool:
+        """Whether a graph is here."""
+        return bool(self._held)
+
+    @property
+    def row_shape(self) -> tuple[int, ...]:
+        """The shape of a question."""
+        return (2,) if self.level == "edge" else (1,)
+
+    @property
     def graph(self) -> Graph:
         if not self._held:
             raise UserError(
@@ -110,26 +125,37 @@ class HeldGraph(nn.Module):
 
     def forward(self, asked: Tensor, num_layers: int) -> Reading:
         graph = self.graph.while_learning if self.training else self.graph
+        keys = noise.current.keys if self.training else None
         if self.level == "graph":
-            own = graph.some(asked.flatten())
-            places = torch.arange(len(asked), device=asked.device)
-            return Reading(own.x, (own.edges,) * num_layers, places, own.bounds, own.kind)
-        places = asked[:, 0] if self.level == "node" else asked
-        if self.training and self.sampler is not None:
-            seeds, places = places.unique(return_inverse=True)
-            nodes, blocks = self.sampler(graph.edges, seeds, num_layers, _key(asked))
-            return self._some(graph, nodes, blocks, places)
-        if not torch.is_grad_enabled() and len(graph.edges) >= _LARGE:
-            seeds, local = places.unique(return_inverse=True)
-            most = int(_SHARE * num_layers * len(graph.edges))
-            if (found := hops_within(graph.edges, seeds, num_layers, most)) is not None:
-                return self._some(graph, *found, local)
-        return Reading(graph.x, (graph.edges,) * num_layers, places, graph.bounds, graph.kind)
+            return _of_graphs(graph, asked.flatten(), num_layers, keys)
+        found, places = self._found(graph.edges, asked, num_layers)
+        places = places[:, 0] if self.level == "node" else places
+        if found is None:
+            x = graph.x if not torch.is_grad_enabled() else graph.x.to(asked.device)
+            nodes, blocks, kind, first = None, (graph.edges,) * num_layers, graph.kind, graph.bounds
+            owned(graph.edges, x)
+        else:
+            nodes, blocks = found
+            x, kind = rows(graph.x, nodes, asked.device), None if graph.kind is None else graph.kind[nodes]
+            first = torch.tensor([0, len(nodes)], device=asked.device)
+        if keys is not None:
+            numbers = torch.arange(len(x), device=x.device) if nodes is None else nodes
+            keys = noise.mix(noise.mix(numbers) ^ noise.of_batch(keys))
+        return Reading(x, blocks, places, first, kind, nodes, keys)
 
-    def _some(self, graph: Graph, nodes: Tensor, blocks: tuple[Edges, ...], places: Tensor) -> Reading:
-        x = rows(graph.x, nodes, nodes.device)
-        first = torch.tensor([0, len(nodes)], device=nodes.device)
-        return Reading(x, blocks, places, first, None if graph.kind is None else graph.kind[nodes], nodes)
+    def _found(
+        self, edges: Edges, asked: Tensor, num_layers: int
+    ) -> tuple[tuple[Tensor, tuple[Edges, ...]] | None, Tensor]:
+        """The nodes and edges that are read, None where that is all; and where the asked nodes are among them."""
+        if self.training and self.sampler is not None:
+            seeds, places = asked.unique(return_inverse=True)
+            return self.sampler(edges, seeds, num_layers, _key(asked)), places
+        if not torch.is_grad_enabled() and len(edges) >= _LARGE:
+            seeds, places = asked.unique(return_inverse=True)
+            found = hops_within(edges, seeds, num_layers, int(_SHARE * num_layers * len(edges)))
+            if found is not None:
+                return found, places
+        return None, asked
 
     def _apply(self, fn: Any, recurse: bool = True) -> HeldGraph:
         super()._apply(fn, recurse)
@@ -158,6 +184,15 @@ def _placed(graph: Graph, device: torch.device, dtype: torch.dtype) -> Graph:
         if graph.x.numel() * dtype.itemsize > _SHARE * free:
             return replace(replace(graph, x=graph.x[:, :0]).to(device, dtype), x=graph.x.to(dtype))
     return graph.to(device, dtype)
+
+
+def _of_graphs(graph: Graph, asked: Tensor, num_layers: int, keys: Tensor | None) -> Reading:
+    own = graph.some(asked)
+    places = torch.arange(len(asked), device=asked.device)
+    if keys is not None:
+        within = torch.arange(len(own), device=asked.device) - own.bounds[own.of_node]
+        keys = noise.mix(noise.mix(within) ^ keys[own.of_node])
+    return Reading(own.x, (own.edges,) * num_layers, places, own.bounds, own.kind, None, keys)
 
 
 def give_graph(model: nn.Module, graph: Graph | None) -> None:

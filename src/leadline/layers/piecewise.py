@@ -4,7 +4,7 @@
 
 So the rows of y are computed piece by piece, and beside x and y there is never more in memory than one piece: the rows
 that it reads and its messages. Nothing is kept for a gradient, so this serves where none is asked. Where x does not fit
-on the device it stays in the host's memory, and so does y; a piece gathers the rows that it reads.
+on the device it stays in the host's memory, or in a file, and a piece gathers the rows that it reads.
 
 Shapes     x (N_s, D) -> y (N, D')
 """
@@ -20,7 +20,7 @@ from leadline.data.blocks import block
 from leadline.data.edges import Edges
 
 #: numbers of the messages of a piece
-_ROOM = {"cpu": 2**25, "cuda": 2**29}
+_ROOM = {"cpu": 2**28, "cuda": 2**31}
 
 
 def piecewise(
@@ -50,7 +50,7 @@ def piecewise(
         nodes, own = block(edges, targets, spots, edges.start[begin : end + 1] - low, None)
         part = layer(rows(x, nodes, device), own)
         if y is None:
-            y = torch.empty(edges.num_targets, *part.shape[1:], dtype=part.dtype, device=x.device)
+            y = torch.empty(edges.num_targets, *part.shape[1:], dtype=part.dtype, device=device)
         y[begin:end] = part
     return layer(x.to(device), edges) if y is None else y
 
