@@ -33,6 +33,7 @@ from leadline.data.folder import find_task
 from leadline.data.folds import folds
 from leadline.data.graph_formats import EDGE_LISTS, GRAPHML, holds_graph
 from leadline.data.graph_inputs import GraphInputs
+from leadline.data.graph_made import communities, karate, molecules, nodes_alone, random_graphs
 from leadline.data.graph_source import graph
 from leadline.data.idx import holds_idx, idx
 from leadline.data.images import images
@@ -75,6 +76,7 @@ SOURCES: dict[str, Callable[..., Data]] = {
         patterns,
         scenes,
         *(wind_direction, wind_speed, pedestrians, repayment, height_weight, car_prices),
+        *(karate, communities, random_graphs, molecules),
     )
 }
 
@@ -228,6 +230,7 @@ __all__ = [
     "label_noise",
     "load",
     "memories",
+    "nodes_alone",
     "reader_of",
     "reconstruction",
     "sequences",

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from functools import cached_property
 from typing import Any
 
@@ -27,11 +27,12 @@ from torch import Tensor
 
 from leadline.config import plain
 from leadline.data.account import counted
-from leadline.data.cells import Cells, Table
+from leadline.data.cells import Cells, Table, Text
 from leadline.data.columns import Column, TableInputs
 from leadline.data.edges import Edges
 from leadline.data.graph import Graph
 from leadline.data.graph_formats import graph_tables, is_graph
+from leadline.data.graph_links import strangers
 from leadline.data.graph_tables import Found, Roles, find
 from leadline.data.inputs import Inputs
 from leadline.data.raw import read_numbers, shown, words_of
@@ -40,6 +41,7 @@ from leadline.errors import DataError, ShapeError
 
 #: what a network may read of a node
 FEATURES = ("columns", "degree", "constant", "one-hot")
+_TOGETHER = 2**20  # rows that are answered in one pass
 MOST_ONE_HOT = 5000  # nodes, of which each has a number of its own
 
 
@@ -51,11 +53,13 @@ class NewGraph:
         graph: of the columns that the model was trained on.
         rows: (B, 1) or (B, 2), what is asked.
         names: of the nodes, pairs or graphs that are asked.
+        table: a row of columns for each of them.
     """
 
     graph: Graph
     rows: Tensor
     names: tuple[Any, ...]
+    table: Table
 
 
 class GraphInputs(Inputs):
@@ -65,14 +69,13 @@ class GraphInputs(Inputs):
         roles: what the other columns are for, as `Roles` or as its fields.
         relations, kinds: names of the kinds of edges and of nodes, by their numbers.
         digest: of the graph.
+        hidden: whether links are held out of the graph.
 
     >>> inputs = GraphInputs("node", [], [], Roles(key="id", ends=("from", "to"), features=("constant",)))
     >>> new = inputs.brought({"nodes": {"id": ["a", "b"]}, "edges": {"from": ["a"], "to": ["b"]}})
     >>> new.graph, new.rows.tolist(), new.names
     (Graph(2 nodes, 2 edges), [[0], [1]], ('a', 'b'))
     """
-
-    late = False
 
     def __init__(
         self,
@@ -83,11 +86,15 @@ class GraphInputs(Inputs):
         relations: Sequence[str] = (),
         kinds: Sequence[str] = (),
         digest: str = "",
+        hidden: bool = False,
     ):
+        self.hidden = hidden
         self.level, self.relations, self.kinds, self.digest = level, tuple(relations), tuple(kinds), digest
         self.of_nodes, self.of_edges, self.roles = TableInputs(columns), TableInputs(edge_columns), Roles.of(roles)
         self.graph: Graph | None = None
         self.ids: tuple[str, ...] | None = None
+        self.links: Tensor | None = None  # codes of all links, where pairs without one are drawn
+        self.raw: Tensor | None = None  # values of the nodes' columns, where there are many graphs
 
     @property
     def config(self) -> dict[str, Any]:
@@ -99,6 +106,7 @@ class GraphInputs(Inputs):
             "relations": list(self.relations),
             "kinds": list(self.kinds),
             "digest": self.digest,
+            "hidden": self.hidden,
         }
 
     def holding(self, graph: Graph, ids: Sequence[str] | None) -> GraphInputs:
@@ -108,7 +116,33 @@ class GraphInputs(Inputs):
         new.graph, new.ids = graph, None if ids is None else tuple(ids)
         return new
 
-    # ------------------------------------------------------------------ what a network is told
+    @property
+    def together(self) -> int | None:  # type: ignore[override]
+        """All nodes are read for one that is asked, so that many are asked at once."""
+        return None if self.level == "graph" else _TOGETHER
+
+    def learned(self, rows: Tensor) -> GraphInputs:
+        """The same for other training rows: of one graph that is seen whole nothing changes, of many graphs the figures
+        are learned anew, on the nodes of those that train.
+        """
+        graph = self._need()
+        if graph.taught is not None or self.hidden:
+            raise DataError(
+                "folds must be of a graph of which training sees every edge",
+                got="links that are held out" if self.hidden else "inductive=True",
+                do="Leave folds out, or train with several seeds",
+            )
+        if self.level != "graph" or self.raw is None:
+            return self
+        own = torch.zeros(graph.num_graphs, dtype=torch.bool)
+        own[rows[:, 0]] = True
+        seen = self.raw[own[graph.of_node]].numpy()
+        columns = [relearned(column, seen[:, j]) for j, column in enumerate(self.of_nodes.columns)]
+        new = GraphInputs(**{**self.config, "columns": [plain(asdict(column)) for column in columns]})
+        x = torch.cat([new.of_nodes.encode(self.raw), graph.x[:, self.of_nodes.width :]], 1)
+        new = new.holding(replace(graph, x=x), self.ids)
+        new.raw = self.raw
+        return new
 
     def encode(self, x: Tensor) -> Tensor:
         width = 2 if self.level == "edge" else 1
@@ -121,8 +155,16 @@ class GraphInputs(Inputs):
         return x
 
     @property
-    def at_once(self) -> bool:  # type: ignore[override]
-        return self.level != "graph"
+    def draws(self) -> bool:  # type: ignore[override]
+        """Whether rows of -1, -1 stand for pairs without a link, which are drawn."""
+        return self.links is not None
+
+    def drawn(self, x: Tensor, y: Tensor, keys: Tensor | None) -> tuple[Tensor, Tensor]:
+        if keys is None or self.links is None or self.graph is None:
+            return x, y
+        self.links = self.links.to(x.device)
+        pairs = strangers(keys, self.links, len(self.graph), self.roles.directed)
+        return torch.where(x < 0, pairs, x), y
 
     def ordered(self, x: Tensor, order: Tensor) -> Tensor:
         if self.graph is None or self.graph.batches is None or self.level == "graph":
@@ -151,8 +193,6 @@ class GraphInputs(Inputs):
         if "one-hot" in self.roles.features:
             own = (*own, *(f"is {name}" for name in self.ids or ()))
         return own
-
-    # ------------------------------------------------------------------ rows of the graph that is held
 
     def read(self, rows: Any) -> Tensor:
         """Rows of names, pairs of names, whole numbers (n, 1) or (n, 2) as they are; or of what `brought` gave."""
@@ -221,8 +261,6 @@ class GraphInputs(Inputs):
             )
         return self.graph
 
-    # ------------------------------------------------------------------ a new graph
-
     def brought(self, rows: Any) -> Any:
         """What a user brings as a graph of its own, read as those of training; all else as it is."""
         if isinstance(rows, NewGraph) or not is_graph(rows):
@@ -243,11 +281,14 @@ class GraphInputs(Inputs):
         graph = self.graph_of(found, raw)
         names = found.names or tuple(map(str, range(len(found.nodes))))
         if self.level == "graph":
-            return NewGraph(graph, torch.arange(graph.num_graphs)[:, None], found.graphs or ("graph",))
+            graphs = found.graphs or ("1",)
+            table = Table({self.roles.graph or "graph": Text(list(graphs))}, np.arange(len(graphs)))
+            return NewGraph(graph, torch.arange(graph.num_graphs)[:, None], graphs, table)
         if self.level == "node":
-            return NewGraph(graph, torch.arange(len(graph))[:, None], names)
+            return NewGraph(graph, torch.arange(len(graph))[:, None], names, found.nodes)
         pairs = torch.from_numpy(found.pairs.T.copy())
-        return NewGraph(graph, pairs, tuple((names[a], names[b]) for a, b in found.pairs.T.tolist()))
+        asked = tuple((names[a], names[b]) for a, b in found.pairs.T.tolist())
+        return NewGraph(graph, pairs, asked, found.edges)
 
     def _roles_for(self, nodes: Table | None, edges: Table) -> Roles:
         """Those of training, as far as names of columns that are not there can be found out again."""
@@ -261,8 +302,6 @@ class GraphInputs(Inputs):
         if self.roles.graph is not None and (nodes is None or self.roles.graph not in nodes.columns):
             own["graph"] = None
         return Roles.of(own)
-
-    # ------------------------------------------------------------------ tables to tensors
 
     def with_degree(self, found: Found) -> Table:
         """The nodes with a column of how many edges each has, where that is read."""
@@ -323,6 +362,12 @@ class GraphInputs(Inputs):
                 do="Add it, as the graph that the model was trained on has it",
             )
         return torch.from_numpy(codes_of(table, name, known))
+
+
+def relearned(own: Column, values: np.ndarray) -> Column:
+    """The column with the figures of other raw values, in the same form."""
+    fitted = Column.fit(own.name, own.kind, values, style=own.style, levels=own.levels, log=own.log)
+    return replace(fitted, gaps=own.gaps, cycles=own.cycles)
 
 
 def codes_of(table: Table, name: str, known: Sequence[str]) -> np.ndarray:

@@ -240,8 +240,8 @@ def _target_names(target: Any, brought: _Brought, graphs: Table | None, level: s
         raise DataError(
             "a graph needs a target, the column to predict",
             got="none",
-            do=(f"Name one, of the nodes {', '.join(known[:12])}; or " if known else "")
-            + 'Pass level="links" to predict which nodes are joined',
+            do=(f"Name one of {', '.join(known[:12])}, or pass" if known else "Pass")
+            + ' level="links" to predict which nodes are joined',
         )
     return (target,) if isinstance(target, str) else tuple(target)
 
@@ -288,6 +288,7 @@ def _data(found: Found, plan: _Plan, graphs: Table | None, brought: _Brought, wa
         held = replace(held, taught=inputs.edges_of(seen, inside))
     names = found.graphs if plan.level == "graph" else found.names
     inputs = inputs.holding(replace(held, batches=way), names or None)
+    inputs.raw, inputs.links = raw if plan.level == "graph" else None, rows.links
     everything = Split(rows.x, rows.y, None, rows.numbers)
     train, val, test = (everything.take(part) for part in parts)
     target = with_figures(rows.target, rows.exact[parts[0]])
@@ -321,6 +322,7 @@ class _Asked:
     parts: tuple[Tensor, Tensor, Tensor]
     notes: tuple[str, ...] = ()
     kept: Any = None
+    links: Tensor | None = None
 
 
 def _rows_of(found: Found, plan: _Plan, graphs: Table | None) -> _Asked:
@@ -328,7 +330,7 @@ def _rows_of(found: Found, plan: _Plan, graphs: Table | None) -> _Asked:
     if plan.level == "links":
         rows = link_rows(found.pairs, len(found.nodes), found.roles.directed, val, test, seed, plan.negatives)
         numbers = torch.arange(len(rows.x))
-        return _Asked(rows.x, rows.y, rows.y, rows.target, numbers, rows.parts, rows.notes, rows.kept)
+        return _Asked(rows.x, rows.y, rows.y, rows.target, numbers, rows.parts, rows.notes, rows.kept, rows.codes)
     table = {"node": found.nodes, "edge": found.edges, "graph": graphs}[plan.level]
     if table is None:
         table = _of_graphs(found, plan)
@@ -518,6 +520,7 @@ def _inputs(
         replace(roles, features=asked),
         _kinds(found.edges, roles.relation),
         _kinds(found.nodes, roles.node_kind),
+        hidden=plan.level == "links",
     )
     raw = torch.from_numpy(np.column_stack([values for _, values in fitted])) if fitted else None
     return inputs, raw, lines

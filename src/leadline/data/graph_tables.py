@@ -236,8 +236,8 @@ def _paired(
     """Names of the nodes, the numbers of the ends, -1 where there is no such node, and notes."""
     ends = [edges.columns[end] for end in roles.ends]
     for end, cells in zip(roles.ends, ends):
-        words, codes = words_of(cells)
-        if None in words and len(lost := np.flatnonzero(codes == words.index(None))):
+        lost = _empty(cells)
+        if len(lost):
             raise DataError(
                 f"{end} must name a node in every row of {edges.source}",
                 got=f"nothing in {edges.at(int(lost[0]))}",
@@ -268,6 +268,14 @@ def _paired(
                 return tuple(names), again, [told]
     shown = tuple(name if isinstance(name, str) else name[1] for name in names)
     return shown, pairs, []
+
+
+def _empty(cells: Cells) -> np.ndarray:
+    """Rows without a value."""
+    if isinstance(cells, np.ndarray) and cells.dtype.kind == "f":
+        return np.flatnonzero(np.isnan(cells))
+    words, codes = words_of(cells)
+    return np.flatnonzero(codes == words.index(None)) if None in words else np.zeros(0, dtype=np.int64)
 
 
 def _names(nodes: Table, own: Cells, roles: Roles, first: np.ndarray | None) -> list[Any]:
