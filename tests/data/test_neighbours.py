@@ -1,5 +1,7 @@
 """What is read of a graph for some of its nodes: neighbourhoods, few neighbours, nodes of a layer."""
 
+from itertools import pairwise
+
 import pytest
 import torch
 
@@ -36,7 +38,7 @@ class Net(torch.nn.Module):
         super().__init__()
         g = torch.Generator().manual_seed(1)
         self.maps = torch.nn.ParameterList(
-            torch.randn(3, a, b, dtype=torch.float64, generator=g) / a**0.5 for a, b in zip(dims, dims[1:])
+            torch.randn(3, a, b, dtype=torch.float64, generator=g) / a**0.5 for a, b in pairwise(dims)
         )
 
     def forward(self, x, blocks):
@@ -87,7 +89,7 @@ def test_blocks_follow_one_another_with_the_targets_first():
 def test_no_edge_is_drawn_twice_and_few_edges_are_all_taken():
     edges = skewed(features=lambda n, g: torch.arange(n)[:, None])
     for number in range(20):
-        nodes, [b] = neighbours(edges, torch.arange(200), [8], key(number))
+        _, [b] = neighbours(edges, torch.arange(200), [8], key(number))
         assert len(b.features.unique()) == len(b)
         degree = edges.start.diff()
         assert torch.equal(b.start.diff(), degree.clamp(max=8))

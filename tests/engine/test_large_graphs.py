@@ -9,12 +9,11 @@ from torch import nn
 import leadline as ll
 from leadline.data.edges import Edges
 from leadline.data.graph import Graph
-from leadline.data.sampling import sampling
 from leadline.engine.feed import Feed
 from leadline.layers import held_graph, noise, piecewise
 from leadline.layers.held_graph import HeldGraph
 from leadline.layers.segments import received
-from leadline.optim import Gradient
+from leadline.optim.tape import replayable
 
 
 class Sage(nn.Module):
@@ -198,10 +197,25 @@ def test_rows_follow_the_parts_and_a_batch_reads_few_of_them():
         assert len(held(batch.x, 2).nodes) <= 2 * 50 + 2
 
 
-def test_what_varies_is_not_compiled():
+def test_what_varies_is_neither_compiled_nor_replayed():
     rows = data("neighbours(2)")
     run = fit(made(), rows, compile="on", epochs=1)
     assert run.settings.compile == "off"
+    model = ll.models.GCN(8, 1)
+    for way, steady in (("", True), ("neighbours(2)", False), ("parts(3)", False)):
+        model.held.put(data(way).inputs.graph)
+        assert replayable([model]) is steady
+
+
+@pytest.mark.parametrize("way", ["hops", "neighbours(2)", "layers(60)", "parts(5)"])
+def test_networks_of_the_library_learn_by_every_way_and_resume(way, tmp_path):
+    make = lambda: ll.models.build("GCN", data(way), 1, seed=0, dim=12, p_drop=0.1)  # noqa: E731
+    whole = fit(make(), data(way), tmp_path / "whole", epochs=20)
+    stopped = fit(make(), data(way), tmp_path / "parts", epochs=20, listeners=[StopAt(11)])
+    assert stopped.reason == "interrupted"
+    ended = ll.resume(tmp_path / "parts", data=data(way), progress=False, with_report=False)
+    assert hashes(tmp_path / "parts") == hashes(tmp_path / "whole")
+    assert ended.evaluate("test")["accuracy"] > 0.9
 
 
 def test_keys_are_asked_for_where_something_is_drawn():

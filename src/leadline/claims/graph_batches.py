@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import torch
 from torch import Tensor
 
@@ -37,7 +39,8 @@ def sampled_sums(full: bool) -> Evidence:
         sums = []
         for k in range(draws):
             nodes, [read] = draw(torch.tensor([k]))
-            sums.append(received(x[nodes], read, read.times.to(x.dtype))[:, 0])
+            times = None if read.times is None else read.times.to(x.dtype)
+            sums.append(received(x[nodes], read, times)[:, 0])
         drawn = torch.stack(sums)
         error = drawn.std(0) / draws**0.5
         worst[name] = float(((drawn.mean(0) - whole) / error.clamp(min=1e-9)).abs().max())
@@ -70,7 +73,8 @@ def hops_are_exact(full: bool) -> Evidence:
         for way in (None, sampling("hops")):
             net.held.put(Graph(graph.x, graph.edges, batches=way))
             loss = net(asked).square().mean()
-            found.append((loss.detach(), torch.cat([g.flatten() for g in torch.autograd.grad(loss, [*net.parameters()])])))
+            slope = torch.autograd.grad(loss, [*net.parameters()])
+            found.append((loss.detach(), torch.cat([g.flatten() for g in slope])))
         losses.append(float((found[0][0] - found[1][0]).abs()))
         slopes.append(float((found[0][1] - found[1][1]).abs().max()))
         shares.append(len(hops(graph.edges, asked[:, 0], depth)[0]) / len(graph))
@@ -121,7 +125,9 @@ def partition_batches(full: bool) -> Evidence:
             # every part is in three pairs, every cut edge in one
             Check("edges of the six, less three times those and the cut ones", kept[2] - 2 * inside - len(edges), 0, 0),
             Check("largest part over the smallest", float(sizes.max() / sizes.min()), 1, 1.01),
-            Check("cut edges over those of a random partition", num_cut(edges, parts) / num_cut(edges, chance), high=0.5),
+            Check(
+                "cut edges over those of a random partition", num_cut(edges, parts) / num_cut(edges, chance), high=0.5
+            ),
         ),
         view,
     )
@@ -148,7 +154,7 @@ def graph_expansion(full: bool) -> Evidence:
         (
             Check("share that one layer reads", shares[0], high=0.05),
             Check("share of the nodes with edges that five layers read", shares[-1] / reached, low=0.99),
-            Check("least growth from layer to layer", min(b - a for a, b in zip(shares, shares[1:])), low=0.0),
+            Check("least growth from layer to layer", min(b - a for a, b in pairwise(shares)), low=0.0),
             Check("share that five layers of 3 neighbours read", drawn[-1], high=5 * 4**5 / num),
         ),
         view,

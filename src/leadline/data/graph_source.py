@@ -275,7 +275,7 @@ def _features_asked(features: Sequence[str]) -> tuple[str, ...]:
     return tuple(features)
 
 
-def _data(found: Found, plan: _Plan, graphs: Table | None, brought: _Brought, way: Sampling | None) -> Data:
+def _data(found: Found, plan: _Plan, graphs: Table | None, brought: _Brought, read: Sampling | None) -> Data:
     rows = _rows_of(found, plan, graphs)
     parts, seen = rows.parts, found
     if plan.level == "links":
@@ -287,7 +287,7 @@ def _data(found: Found, plan: _Plan, graphs: Table | None, brought: _Brought, wa
         inside = node_mask[seen.pairs].all(0)
         held = replace(held, taught=inputs.edges_of(seen, inside))
     names = found.graphs if plan.level == "graph" else found.names
-    inputs = inputs.holding(replace(held, batches=way), names or None)
+    inputs = inputs.holding(replace(held, batches=read), names or None)
     inputs.raw, inputs.links = raw if plan.level == "graph" else None, rows.links
     everything = Split(rows.x, rows.y, None, rows.numbers)
     train, val, test = (everything.take(part) for part in parts)

@@ -3,11 +3,12 @@
     mix        splitmix64's finaliser, a bijection of 64 bits                                                   (1)
     below      ⌊u n / 2^32⌋,  u the upper 32 bits of mix(key + place)        uniform on 0 … n - 1 but for n/2^32 (2)
     uniform    in (0, 1], of 24 bits                                                                            (3)
+
+Of the draws of a graph, the key is that of a batch, and the place a node, an edge of it, or the number of a draw.
 """
 
 from __future__ import annotations
 
-import torch
 from torch import Tensor
 
 

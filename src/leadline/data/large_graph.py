@@ -72,9 +72,7 @@ def large_graph(
     if not x.is_floating_point():
         raise DataError("x must hold real numbers", got=str(x.dtype), do="Store it as float32")
     known = (answers.isfinite() if answers.is_floating_point() else answers >= 0).nonzero().flatten()
-    graph = Graph(
-        x, Edges.of(pairs.long(), len(x), directed=directed), batches=sampling(batches) if batches else None
-    )
+    graph = Graph(x, Edges.of(pairs.long(), len(x), directed=directed), batches=sampling(batches) if batches else None)
     table = arrays(known.numpy(), answers[known].numpy(), kind=kind, val=val, test=test, split_seed=split_seed)
     inputs = GraphInputs("node", [], [], Roles(key="", ends=("source", "target"), directed=directed))
 

@@ -6,8 +6,8 @@
     layers(M)          M nodes a layer, the important ones more often
     parts(P)           the parts, of P, that hold the asked nodes, and the edges inside and between them
 
-The first three and `layers` meet every sum on average. Parts leave out the edges to other parts, which is why few are to
-be cut; rows that lie in the same part are asked together (`Sampling.ordered`).
+All but the last meet every sum on average. Parts leave out the edges to other parts, which is why few are to be cut;
+rows that lie in the same part are asked together (`Sampling.ordered`).
 """
 
 from __future__ import annotations

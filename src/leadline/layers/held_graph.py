@@ -36,8 +36,8 @@ from leadline.names import lookup
 
 LEVELS = ("node", "edge", "graph")
 
-#: draws what some layers read for some nodes, none of them twice: the nodes, (N_s,), those that are asked first, and the
-#: edges of each layer; of the edges of the graph and a key, (1,)
+#: draws what some layers read for some nodes, none of them twice: the nodes, (N_s,), those that are asked first, and
+#: the edges of each layer; of the edges of the graph, and a key, (1,)
 Sampler = Callable[[Edges, Tensor, int, Tensor], tuple[Tensor, tuple[Edges, ...]]]
 
 _LARGE = 2**20  # edges, from which on a neighbourhood is looked for before all are read
@@ -151,7 +151,7 @@ class HeldGraph(nn.Module):
         if self.training and self.sampler is not None:
             seeds, places = asked.unique(return_inverse=True)
             return self.sampler(edges, seeds, num_layers, _key(asked)), places
-        if not torch.is_grad_enabled() and len(edges) >= _LARGE:
+        if not self.training and len(edges) >= _LARGE:
             seeds, places = asked.unique(return_inverse=True)
             found = hops_within(edges, seeds, num_layers, int(_SHARE * num_layers * len(edges)))
             if found is not None:

@@ -18,7 +18,8 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from leadline.data.hashes import mix, shift_right
+from leadline.data.hashes import mix as mix
+from leadline.data.hashes import shift_right
 from leadline.layers.kernels import has_triton, kernels
 
 _C = -0x61C8864680B583EB  # 2^64 / golden ratio, as a signed number: splitmix64's increment

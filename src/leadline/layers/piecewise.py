@@ -23,9 +23,7 @@ from leadline.data.edges import Edges
 _ROOM = {"cpu": 2**28, "cuda": 2**31}
 
 
-def piecewise(
-    layer: Callable[[Tensor, Edges], Tensor], x: Tensor, edges: Edges, most: int | None = None
-) -> Tensor:
+def piecewise(layer: Callable[[Tensor, Edges], Tensor], x: Tensor, edges: Edges, most: int | None = None) -> Tensor:
     """`layer(x, edges)`; where no gradient is asked and the edges are many, so many of them at a time.
 
     Args:
