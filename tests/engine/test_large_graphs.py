@@ -1,5 +1,8 @@
 """Training on some of a graph at a time: exact to resume, on average the whole; answers in pieces are the whole's."""
 
+import inspect
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -9,11 +12,13 @@ from torch import nn
 import leadline as ll
 from leadline.data.edges import Edges
 from leadline.data.graph import Graph
+from leadline.data.sampling import sampling
 from leadline.engine.feed import Feed
 from leadline.layers import held_graph, noise, piecewise
 from leadline.layers.held_graph import HeldGraph
 from leadline.layers.segments import received
 from leadline.optim.tape import replayable
+from leadline.testing import small_graph
 
 
 class Sage(nn.Module):
@@ -239,3 +244,47 @@ def test_bad_arrays_are_told(wrong, message):
     given = {"x": x, "edges": edges, "y": y, **wrong}
     with pytest.raises(ll.errors.UserError, match=message):
         ll.data.large_graph(given["x"], given["edges"], given["y"])
+
+
+GRAPH_MODELS = sorted(n for n, kind in ll.models.MODELS.items() if "level" in inspect.signature(kind).parameters)
+
+
+def tiny(name):
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        model = ll.models.MODELS[name].tiny().double()
+        return model, small_graph(model).to(dtype=torch.float64)
+
+
+@pytest.mark.parametrize("name", GRAPH_MODELS)
+def test_every_network_has_the_gradient_of_the_whole_graph_or_says_that_it_needs_it(name):
+    model, graph = tiny(name)
+    asked, found = torch.tensor([[0], [7], [7], [29]]), []
+    for way in ("", "hops", "neighbours(1000)"):
+        model.held.put(replace(graph, batches=sampling(way) if way else None))
+        model.zero_grad()
+        if way and model.held.whole:
+            with pytest.raises(ll.errors.UserError, match="must be whole graphs"):
+                model(asked)
+            continue
+        model(asked).square().sum().backward()
+        found.append([p.grad.clone() for p in model.parameters() if p.grad is not None])
+    for other in found[1:]:
+        for a, b in zip(found[0], other, strict=True):
+            torch.testing.assert_close(a, b, atol=1e-12, rtol=1e-9)
+    model.held.put(replace(graph, batches=sampling("parts(3)")))
+    assert model(asked).isfinite().all()
+
+
+@pytest.mark.parametrize("name", GRAPH_MODELS)
+def test_every_network_answers_of_a_large_graph_as_of_a_small_one(name, monkeypatch):
+    model, graph = tiny(name)
+    model.eval().held.put(graph)
+    asked = torch.arange(30)[:, None]
+    with torch.no_grad():
+        whole = model(asked)
+        monkeypatch.setattr(held_graph, "_LARGE", 1)
+        monkeypatch.setitem(piecewise._ROOM, "cpu", 1)
+        monkeypatch.setattr(piecewise, "_LEAST", 5)
+        torch.testing.assert_close(model(asked), whole, atol=1e-12, rtol=1e-9)  # in pieces
+        torch.testing.assert_close(model(asked[3:5]), whole[3:5], atol=1e-12, rtol=1e-9)  # of a neighbourhood

@@ -42,6 +42,8 @@ class Sampling(ABC):
     takes: ClassVar[tuple[int, int]] = (1, 1)
     #: whether it draws from a key
     draws: ClassVar[bool] = True
+    #: whether what is read is a graph of its own, of which all nodes are computed
+    whole: ClassVar[bool] = False
 
     def __init__(self, *numbers: int):
         low, high = self.takes
@@ -140,7 +142,7 @@ class Parts(Sampling):
     [5, 3, 4, 0, 2, 1]
     """
 
-    name, draws = "parts", False
+    name, draws, whole = "parts", False, True
 
     def __init__(self, *numbers: int):
         super().__init__(*numbers)

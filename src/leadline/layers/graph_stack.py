@@ -77,7 +77,8 @@ class GraphStack(nn.Module):
             if k:
                 h = self.drops[k - 1](h, keys)
             ends = self.plain_end and k == len(self.layers) - 1
-            h = piecewise(layer if ends else functools.partial(self._step, layer), h, edges)
+            step = layer if ends else functools.partial(self._step, layer)
+            h = step(h, edges) if getattr(layer, "looks_far", False) else piecewise(step, h, edges)
             seen.append(h)
         return h if self.jumping == "none" else self._jumped([h_k[: len(h)] for h_k in seen])
 

@@ -74,6 +74,7 @@ class HeldGraph(nn.Module):
 
     Args:
         level: what rows are numbers of, one of `LEVELS`.
+        whole: whether the layers must have a whole graph, in which each node has all of its edges and is computed.
 
     >>> held = HeldGraph("node")
     >>> held.put(Graph(torch.zeros(2, 3), Edges.of(torch.tensor([[0], [1]]), num_nodes=2)))
@@ -83,8 +84,9 @@ class HeldGraph(nn.Module):
     tensor([1])
     """
 
-    def __init__(self, level: str):
+    def __init__(self, level: str, whole: bool = False):
         super().__init__()
+        self.whole = whole
         self.level = lookup(level, {name: name for name in LEVELS}, "level")
         self.sampler: Sampler | None = None
         self._held: list[Graph] = []  # in a list, for what a module has as an attribute is copied with it
@@ -149,9 +151,15 @@ class HeldGraph(nn.Module):
     ) -> tuple[tuple[Tensor, tuple[Edges, ...]] | None, Tensor]:
         """The nodes and edges that are read, None where that is all; and where the asked nodes are among them."""
         if self.training and self.sampler is not None:
+            if self.whole and not getattr(self.sampler, "whole", False):
+                raise UserError(
+                    "batches of this network must be whole graphs: its layers look further than one edge",
+                    got=f"batches {self.sampler}",
+                    do="Use batches parts(8), say, or a network such as GCN, GraphSAGE, GAT or GIN",
+                )
             seeds, places = asked.unique(return_inverse=True)
             return self.sampler(edges, seeds, num_layers, _key(asked)), places
-        if not self.training and len(edges) >= _LARGE:
+        if not self.training and not self.whole and len(edges) >= _LARGE:
             seeds, places = asked.unique(return_inverse=True)
             found = hops_within(edges, seeds, num_layers, int(_SHARE * num_layers * len(edges)))
             if found is not None:
@@ -166,7 +174,7 @@ class HeldGraph(nn.Module):
         return self
 
     def __deepcopy__(self, memo: dict[int, Any]) -> HeldGraph:
-        twin = HeldGraph(self.level)
+        twin = HeldGraph(self.level, self.whole)
         twin._held[:] = self._held  # the same graph: it never changes
         twin.sampler, twin.training = self.sampler, self.training
         return twin

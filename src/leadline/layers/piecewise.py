@@ -21,6 +21,7 @@ from leadline.data.edges import Edges
 
 #: numbers of the messages of a piece
 _ROOM = {"cpu": 2**28, "cuda": 2**31}
+_LEAST = 4096  # edges and targets of a piece, whatever room they take
 
 
 def piecewise(layer: Callable[[Tensor, Edges], Tensor], x: Tensor, edges: Edges, most: int | None = None) -> Tensor:
@@ -37,7 +38,7 @@ def piecewise(layer: Callable[[Tensor, Edges], Tensor], x: Tensor, edges: Edges,
     [[4.0], [1.0], [2.0]]
     """
     device = edges.source.device
-    most = most or max(4096, _ROOM.get(device.type, _ROOM["cpu"]) // max(1, x.shape[1]))
+    most = most or max(_LEAST, _ROOM.get(device.type, _ROOM["cpu"]) // max(1, x.shape[1]))
     if torch.is_grad_enabled() or (len(edges) + edges.num_targets <= most and x.device == device):
         return layer(x.to(device), edges)
     y: Tensor | None = None
