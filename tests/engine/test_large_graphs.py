@@ -288,3 +288,24 @@ def test_every_network_answers_of_a_large_graph_as_of_a_small_one(name, monkeypa
         monkeypatch.setattr(piecewise, "_LEAST", 5)
         torch.testing.assert_close(model(asked), whole, atol=1e-12, rtol=1e-9)  # in pieces
         torch.testing.assert_close(model(asked[3:5]), whole[3:5], atol=1e-12, rtol=1e-9)  # of a neighbourhood
+
+
+@pytest.mark.parametrize("name", ["GCN", "GraphSAGE", "MessageNet"])
+@pytest.mark.parametrize("way", ["neighbours(1)", "layers(3)"])
+def test_a_layer_that_is_linear_meets_the_whole_graph_on_average(name, way):
+    kind = ll.models.MODELS[name]
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        model = kind(3, 2, num_layers=1).double()
+        model.held.put(small_graph(model).to(dtype=torch.float64))
+    asked = torch.tensor([[0], [7], [13], [29]])
+    whole = model(asked).detach()
+    model.held.sampler = sampling(way)
+    with torch.no_grad():
+        found = []
+        for k in range(600):
+            with noise.keyed(noise.example_keys(0, k, asked[:, 0])):
+                found.append(model(asked))
+    found = torch.stack(found)
+    error = found.std(0) / 600**0.5
+    assert ((found.mean(0) - whole).abs() <= 4.5 * error + 1e-9).all() and (error > 0).any()
