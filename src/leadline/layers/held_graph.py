@@ -41,7 +41,8 @@ LEVELS = ("node", "edge", "graph")
 Sampler = Callable[[Edges, Tensor, int, Tensor], tuple[Tensor, tuple[Edges, ...]]]
 
 _LARGE = 2**20  # edges, from which on a neighbourhood is looked for before all are read
-_SHARE = 0.5  # of the edges of all layers, up to which it is; and of the memory of a device, up to which x may take it
+_SHARE = 0.5  # of the edges of all layers, up to which it is read instead
+_ROOM = 0.5  # of the free memory of a device, that numbers of nodes may take
 
 
 @dataclass(frozen=True, eq=False)
@@ -134,7 +135,8 @@ class HeldGraph(nn.Module):
         found, places = self._found(graph.edges, asked, num_layers)
         places = places[:, 0] if self.level == "node" else places
         if found is None:
-            x = graph.x if not torch.is_grad_enabled() else graph.x.to(asked.device)
+            in_pieces = not torch.is_grad_enabled() and not self.whole  # which gather from wherever x lies
+            x = graph.x if in_pieces else graph.x.to(asked.device)
             nodes, blocks, kind, first = None, (graph.edges,) * num_layers, graph.kind, graph.bounds
             owned(graph.edges, x)
         else:
@@ -190,7 +192,7 @@ def _placed(graph: Graph, device: torch.device, dtype: torch.dtype) -> Graph:
     """On a device; but for numbers of nodes that would take too much of its memory."""
     if device.type == "cuda" and not graph.x.is_cuda:
         free, _ = torch.cuda.mem_get_info(device)
-        if graph.x.numel() * dtype.itemsize > _SHARE * free:
+        if graph.x.numel() * dtype.itemsize > _ROOM * free:
             return replace(replace(graph, x=graph.x[:, :0]).to(device, dtype), x=graph.x.to(dtype))
     return graph.to(device, dtype)
 
