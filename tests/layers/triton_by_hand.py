@@ -45,7 +45,6 @@ class Value(np.lib.mixins.NDArrayOperatorsMixin):
             return Value(getattr(ufunc, method)(*plain))
 
 
-
 def plain(x):
     return x.value if isinstance(x, Value) else np.asarray(x)
 

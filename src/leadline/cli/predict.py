@@ -50,7 +50,7 @@ from leadline.errors import DataError, UserError
 from leadline.likelihoods.margin import PointPrediction
 
 USUAL = 0.9  # probability of the interval, where none is asked for
-USAGE = "leadline predict RUN INPUT [--edges FILE] [--output FILE] [--interval 0.9]"
+USAGE = "leadline predict RUN [INPUT] [--edges FILE] [--output FILE] [flags]"
 EXAMPLES = (
     "leadline predict runs/cars new-cars.csv > predicted.csv",
     "leadline predict runs/cars new-cars.csv --output predicted.csv --interval 0.95",

@@ -246,7 +246,8 @@ def choice_flags() -> list[Flag]:
     """What names a model and a likelihood."""
     models, families = ", ".join(MODELS), ", ".join(LIKELIHOODS)
     usual = f"by default {DEFAULT_MODEL}, for pictures {PICTURE_MODEL}, or as their masks, boxes or points ask, "
-    usual += f"for text {TEXT_MODELS['next']}, or as its task asks, for series and sequences {STEP_MODEL}, for graphs {GRAPH_MODEL}"
+    usual += f"for text {TEXT_MODELS['next']}, or as its task asks, for series and sequences {STEP_MODEL}, "
+    usual += f"for graphs {GRAPH_MODEL}"
     return [
         Flag("model", help=f"what is trained: {models}; {usual}", group="what is trained"),
         Flag("likelihood", help=f"{families}; by default as the target asks", group="what is trained"),
@@ -295,7 +296,11 @@ def explain(argv: Sequence[str]) -> Callable[[str], UserError | None]:
     of_text = {own.name for own in flags_of(source("text"), "data", group="", skip=("path",))}
     of_steps = {
         first: {own.name for own in flags_of(source(kind), "data", group="", skip=("path",))}
-        for first, kind in (("--horizon STEPS", "series"), ("--sequence COLUMN", "sequences"), ("--edges FILE", "graph"))
+        for first, kind in (
+            ("--horizon STEPS", "series"),
+            ("--sequence COLUMN", "sequences"),
+            ("--edges FILE", "graph"),
+        )
     }
     is_table = what is not None and reader(what, argv) == "table" and is_path(what) and Path(what).is_file()
 

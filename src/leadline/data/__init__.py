@@ -29,11 +29,13 @@ from leadline.data.curves import (
     uneven_noise,
 )
 from leadline.data.data import Batch, Data, Split
+from leadline.data.edge_graph import edge_graph, graph_of_edge_graph, incidence
 from leadline.data.folder import find_task
 from leadline.data.folds import folds
 from leadline.data.graph_formats import EDGE_LISTS, GRAPHML, holds_graph
 from leadline.data.graph_inputs import GraphInputs
 from leadline.data.graph_made import communities, karate, molecules, nodes_alone, random_graphs
+from leadline.data.graph_shapes import complete_graph, nearest, picture_graph, point_graph
 from leadline.data.graph_source import graph
 from leadline.data.idx import holds_idx, idx
 from leadline.data.images import images
@@ -87,7 +89,16 @@ _FROM_FILES: dict[str, Callable[..., Data]] = {
 }
 
 #: options that tell what a path is read as, whatever its ending
-_SAYS = {"edges": "graph", "ends": "graph", "level": "graph", "text": "text", "source": "text", "horizon": "series", "sequence": "sequences", "field": "sequences"}
+_SAYS = {
+    "edges": "graph",
+    "ends": "graph",
+    "level": "graph",
+    "text": "text",
+    "source": "text",
+    "horizon": "series",
+    "sequence": "sequences",
+    "field": "sequences",
+}
 
 #: ways to turn raw rows into network inputs, by the name under which a run records them
 INPUTS: dict[str, type[Inputs]] = {
@@ -219,18 +230,25 @@ __all__ = [
     "arrays",
     "bootstrap",
     "colours",
+    "complete_graph",
+    "edge_graph",
     "find_task",
     "folds",
     "graph",
+    "graph_of_edge_graph",
     "idx",
     "images",
+    "incidence",
     "inputs_from",
     "large_graph",
     "is_path",
     "label_noise",
     "load",
     "memories",
+    "nearest",
     "nodes_alone",
+    "picture_graph",
+    "point_graph",
     "reader_of",
     "reconstruction",
     "sequences",

@@ -5,7 +5,7 @@
     edge       (2,)                 a pair of nodes, joined or not
     graph      (1,)                 one of many graphs
 
-Columns of nodes and edges become numbers as those of a table do (`leadline.data.columns`), with the figures of the nodes
+Columns of nodes and edges become numbers as those of a table do (`leadline.data.columns`), by the figures of the nodes
 that training reads: all of them where one graph is given whole, the training nodes alone where the others are not
 seen. A graph is far larger than what is to be known of it, so that a record has its digest: a run that is read back
 finds the graph where its recipe says, and without it still reads new graphs of the same columns.

@@ -3,8 +3,8 @@
     asked      links and pairs without one, in each split
     seen       the links of the training split alone: a network never reads one that it is asked of while it is tested
 
-A pair that is not joined is drawn evenly from all of them. Those of the training split are drawn anew in every epoch, as
-a function of the row's key, and are written -1, -1; those that validate and test are drawn once.
+A pair that is not joined is drawn evenly from all of them. Those of the training split are drawn anew in every epoch,
+as a function of the row's key, and are written -1, -1; those that validate and test are drawn once.
 """
 
 from __future__ import annotations
@@ -18,9 +18,8 @@ from torch import Tensor
 from leadline.data.account import counted
 from leadline.data.splits import split_indices
 from leadline.data.target import Target
+from leadline.data.tokens import mix
 from leadline.errors import DataError, UserError
-from leadline.layers import noise
-
 
 _ATTEMPTS = 24  # to find a pair without a link: in vain once in 2^24 times where every second pair has one
 _SITE = 0x11AB  # tells these draws from those of layers
@@ -29,11 +28,11 @@ _SITE = 0x11AB  # tells these draws from those of layers
 @dataclass(frozen=True, eq=False)
 class Links:
     """Args:
-        x: (n, 2), pairs of nodes.
-        y: (n,), whether they are joined.
-        parts: rows of the training, validation and test split.
-        kept: (E,), which links a network sees.
-        codes: of all links, sorted: what is never drawn as a pair without one.
+    x: (n, 2), pairs of nodes.
+    y: (n,), whether they are joined.
+    parts: rows of the training, validation and test split.
+    kept: (E,), which links a network sees.
+    codes: of all links, sorted: what is never drawn as a pair without one.
     """
 
     x: Tensor
@@ -64,7 +63,9 @@ def link_rows(
     code = _codes(pairs[:, other], count, directed)
     code, back = np.unique(code, return_inverse=True)  # parallel links are one, and fall in one split
     if len(code) < 3:
-        raise DataError("there must be at least 3 links to learn which nodes are joined", got=f"{len(code)}", do="Bring more")
+        raise DataError(
+            "there must be at least 3 links to learn which nodes are joined", got=f"{len(code)}", do="Bring more"
+        )
     parts = split_indices(len(code), val=val, test=test, seed=seed)
     most = count * (count - 1) // (1 if directed else 2) - len(code)
     wanted = [round(len(part) * negatives) for part in parts]
@@ -72,7 +73,9 @@ def link_rows(
         raise DataError(
             "there must be pairs of nodes that are not joined, to tell links from",
             got=f"{most} for {counted(len(code), 'link')}",
-            do=f"Pass negatives={max(most, 1) / len(code):.2g} or less" if most else "Bring a graph that is not complete",
+            do=f"Pass negatives={max(most, 1) / len(code):.2g} or less"
+            if most
+            else "Bring a graph that is not complete",
         )
     none = _drawn(code, sum(wanted[1:]), count, directed, np.random.default_rng(seed))
     none = np.concatenate([np.full((2, wanted[0]), -1), none], 1)
@@ -129,7 +132,7 @@ def strangers(keys: Tensor, codes: Tensor, count: int, directed: bool) -> Tensor
 
 def _below(keys: Tensor, site: int, count: int) -> Tensor:
     """A whole number below `count` for each key."""
-    return (noise.mix(keys ^ noise.mix_int(site, _SITE)) & (2**62 - 1)) % count
+    return (mix(mix(keys ^ _SITE) + site) & (2**62 - 1)) % count
 
 
 def _codes(pairs: np.ndarray, count: int, directed: bool) -> np.ndarray:
