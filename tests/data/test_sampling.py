@@ -6,6 +6,7 @@ import torch
 from leadline.data.edges import Edges
 from leadline.data.partitions import batches, num_cut, partition
 from leadline.data.sampling import Parts, sampling
+from leadline.data.walks import walks
 from leadline.errors import UnknownName, UserError
 
 
@@ -17,7 +18,9 @@ def communities(num=400, groups=4, num_edges=3000, p_in=0.9, directed=False):
     return Edges.of(torch.stack([a, b]), num, directed=directed)
 
 
-@pytest.mark.parametrize("word", ["hops", "neighbours(10, 5)", "heavy(3)", "layers(512)", "parts(32)"])
+@pytest.mark.parametrize(
+    "word", ["hops", "neighbours(10, 5)", "heavy(3)", "layers(512)", "walks(4)", "walks(4, 2)", "parts(32)"]
+)
 def test_a_word_is_what_a_config_holds(word):
     assert str(sampling(word)) == word
 
@@ -88,6 +91,18 @@ def test_four_parts_make_four_batches_or_six_of_pairs_with_the_edges_between_res
         restored += len(inside)
     # of three pairs that have a part, each has its edges; of one pair, the edges between
     assert restored == 3 * alone + num_cut(edges, parts)
+
+
+def test_walks_follow_edges_and_choose_evenly():
+    star = Edges.of(torch.tensor([[1, 2, 3, 4], [0, 0, 0, 0]]), 6, directed=False)
+    met = walks(star, torch.tensor([0, 5]), 3, 4000, torch.tensor([2]))
+    assert met.shape == (8000, 4)
+    assert (met[4000:] == 5).all()  # an isolated node stays
+    assert (met[:4000, 0] == 0).all() and (met[:4000, 2] == 0).all()  # out and back
+    counts = met[:4000, 1].bincount(minlength=6)[1:5]
+    # each of four within five deviations of 1,000
+    assert ((counts - 1000).abs() < 5 * (4000 * 3 / 16) ** 0.5).all()
+    assert int((met[:4000, 1] == met[:4000, 3]).sum()) < 1200  # steps do not repeat one another
 
 
 def test_rows_of_a_part_are_asked_together_in_a_random_order_of_parts():

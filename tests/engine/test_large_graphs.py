@@ -69,7 +69,7 @@ def fit(model, rows, folder=None, **settings):
     return ll.fit(model, rows, folder=folder, progress=False, with_report=False, **own)
 
 
-WAYS = ["neighbours(4)", "heavy(3, 4)", "layers(40)", "parts(6)", "hops"]
+WAYS = ["neighbours(4)", "heavy(3, 4)", "layers(40)", "walks(3, 2)", "parts(6)", "hops"]
 
 
 @pytest.mark.parametrize("way", WAYS)
@@ -215,7 +215,7 @@ def test_what_varies_is_neither_compiled_nor_replayed():
 @pytest.mark.parametrize("way", ["hops", "neighbours(2)", "layers(60)", "parts(5)"])
 def test_networks_of_the_library_learn_by_every_way_and_resume(way, tmp_path):
     make = lambda: ll.models.build("GCN", data(way), 1, seed=0, dim=12, p_drop=0.1)  # noqa: E731
-    whole = fit(make(), data(way), tmp_path / "whole", epochs=20)
+    fit(make(), data(way), tmp_path / "whole", epochs=20)
     stopped = fit(make(), data(way), tmp_path / "parts", epochs=20, listeners=[StopAt(11)])
     assert stopped.reason == "interrupted"
     ended = ll.resume(tmp_path / "parts", data=data(way), progress=False, with_report=False)

@@ -99,7 +99,7 @@ def graph(
         split_seed: of the draw, any whole number; of the pairs that are not joined, too.
         negatives: of links, pairs that are not joined for each that is, above 0.
         batches: what a network reads of a large graph while it learns: hops, neighbours(10, 10), heavy(10, 10),
-            layers(512) or parts(32) (`leadline.data.sampling`); by default all of it.
+            layers(512), walks(4) or parts(32) (`leadline.data.sampling`); by default all of it.
 
     >>> nodes = {"id": [*"abcdefgh"], "age": [1, 2, 3, 4, 5, 6, 7, 8.0], "side": ["l", "r"] * 4}
     >>> edges = {"from": [*"abcdefg"], "to": [*"cdefghh"]}

@@ -4,10 +4,11 @@
     neighbours(f, …)   f edges of each node, the last layer's first; one number serves all layers
     heavy(f, …)        the same, heavy edges more often
     layers(M)          M nodes a layer, the important ones more often
+    walks(T, W)        the nodes that W random walks of T steps from each asked node meet, and all edges between them
     parts(P)           the parts, of P, that hold the asked nodes, and the edges inside and between them
 
-All but the last meet every sum on average. Parts leave out the edges to other parts, which is why few are to be cut;
-rows that lie in the same part are asked together (`Sampling.ordered`).
+All but the last two meet every sum on average. These two read a graph of its own and leave out the edges that lead out
+of it, which is why parts are to cut few; rows that lie in the same part are asked together (`Sampling.ordered`).
 """
 
 from __future__ import annotations
@@ -19,11 +20,12 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from leadline.data.blocks import inside
+from leadline.data.blocks import inside, renumbered
 from leadline.data.edges import Edges
 from leadline.data.layer_sampling import layers
 from leadline.data.neighbours import hops, neighbours
 from leadline.data.partitions import partition
+from leadline.data.walks import walks
 from leadline.errors import UserError
 from leadline.names import bracketed, lookup
 
@@ -130,6 +132,23 @@ class Layers(Sampling):
         return layers(edges, seeds, self.numbers[0], num_layers, key)
 
 
+class Walks(Sampling):
+    """The nodes that random walks meet, as a graph of its own.
+
+    >>> path = Edges.of(torch.tensor([[0, 1, 2], [1, 2, 3]]), num_nodes=4)
+    >>> nodes, [own] = Walks(2)(path, torch.tensor([3]), 1, torch.tensor([0]))
+    >>> nodes.tolist(), own.pairs.tolist()
+    ([3, 1, 2], [[2, 1], [0, 2]])
+    """
+
+    name, takes, whole = "walks", (1, 2), True
+
+    def __call__(self, edges: Edges, seeds: Tensor, num_layers: int, key: Tensor) -> Drawn:
+        met = walks(edges, seeds, self.numbers[0], self.numbers[1] if len(self.numbers) == 2 else 1, key)
+        nodes, _ = renumbered(seeds, met.flatten(), edges.num_sources)
+        return nodes, (inside(edges, nodes),) * num_layers
+
+
 class Parts(Sampling):
     """The parts of a partition in which the asked nodes lie, as a graph of its own.
 
@@ -176,7 +195,7 @@ class Parts(Sampling):
         return order[first[own].argsort(stable=True)]
 
 
-SAMPLINGS: dict[str, type[Sampling]] = {kind.name: kind for kind in (Hops, Neighbours, Heavy, Layers, Parts)}
+SAMPLINGS: dict[str, type[Sampling]] = {kind.name: kind for kind in (Hops, Neighbours, Heavy, Layers, Walks, Parts)}
 
 
 def sampling(word: str) -> Sampling:
