@@ -104,7 +104,8 @@ def test_attention_between_sets_is_its_equations():
 
 def test_the_transform_turns_coordinates_alone():
     model = PointNet(2, channels=5, coordinates=3, width=0.1).eval()
-    torch.nn.init.normal_(model.turn.matrix.weight, std=0.5)
+    for own in (model.turn, model.mix):
+        torch.nn.init.normal_(own.matrix.weight, std=0.5)
     x = torch.randn(2, 6, 5)
     A, mixed = model.matrices(x)
     assert A.shape == (2, 3, 3) and mixed.shape == (2, 6, 6) and not torch.allclose(A, torch.eye(3).expand(2, 3, 3))
