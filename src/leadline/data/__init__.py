@@ -29,12 +29,19 @@ from leadline.data.curves import (
     uneven_noise,
 )
 from leadline.data.data import Batch, Data, Split
+from leadline.data.edge_graph import edge_graph, graph_of_edge_graph, incidence
 from leadline.data.folder import find_task
 from leadline.data.folds import folds
+from leadline.data.graph_formats import EDGE_LISTS, GRAPHML, holds_graph
+from leadline.data.graph_inputs import GraphInputs
+from leadline.data.graph_made import communities, karate, molecules, nodes_alone, random_graphs
+from leadline.data.graph_shapes import complete_graph, nearest, picture_graph, point_graph
+from leadline.data.graph_source import graph
 from leadline.data.idx import holds_idx, idx
 from leadline.data.images import images
 from leadline.data.inputs import Identity, Inputs, Rescale, Standardize
 from leadline.data.labels import binary_1d, three_classes_1d, two_gaussians
+from leadline.data.large_graph import large_graph
 from leadline.data.measurements import car_prices, height_weight, pedestrians, repayment, wind_direction, wind_speed
 from leadline.data.mnist1d import mnist1d
 from leadline.data.patterns import memories, patterns
@@ -74,39 +81,34 @@ SOURCES: dict[str, Callable[..., Data]] = {
         patterns,
         *(scenes, solids),
         *(wind_direction, wind_speed, pedestrians, repayment, height_weight, car_prices),
+        *(karate, communities, random_graphs, molecules),
     )
 }
 
 _FROM_FILES: dict[str, Callable[..., Data]] = {
     **{"table": table, "images": images, "idx": idx, "text": text},
-    **{"series": series, "sequences": sequences, "sets": sets},
+    **{"series": series, "sequences": sequences, "sets": sets, "graph": graph, "large_graph": large_graph},
 }
 
 #: options that tell what a path is read as, whatever its ending
-_SAYS = {"text": "text", "source": "text", "horizon": "series", "sequence": "sequences", "field": "sequences"}
-_SAYS |= {"set": "sets", "coordinates": "sets"}
+_SAYS = {
+    **dict.fromkeys(("edges", "ends", "level"), "graph"),
+    **dict.fromkeys(("text", "source"), "text"),
+    **{"horizon": "series", "sequence": "sequences", "field": "sequences", "set": "sets", "coordinates": "sets"},
+}
 
 #: ways to turn raw rows into network inputs, by the name under which a run records them
 INPUTS: dict[str, type[Inputs]] = {
     kind.__name__: kind
     for kind in (
-        Identity,
-        Standardize,
-        Rescale,
-        TableInputs,
-        Whiten,
-        Pictures,
-        Colours,
-        Tokens,
-        Windows,
-        Sequences,
-        Sets,
+        *(Identity, Standardize, Rescale, TableInputs, Whiten, Pictures, Colours, Tokens, Windows, Sequences, Sets),
+        GraphInputs,
     )
 }
 
 
 def source(name: str) -> Callable[..., Data]:
-    """The source of a name, "table", "images", "idx", "text", "series", "sequences" and "sets" included; an unknown
+    """The source of a name, those that read files ("table", "images", "text", "graph" …) included; an unknown
     name answers with the closest one.
 
     >>> source("moons").__name__
@@ -166,7 +168,7 @@ def is_path(what: str | Path) -> bool:
 
 def reader_of(path: str | Path) -> str:
     """Which source reads a path: "images" for a folder with pictures or an .npz, "idx" for IDX files, "text" for a file
-    of text or a folder of them, else "table".
+    of text or a folder of them, "graph" for GraphML, an edge list or a folder with nodes and edges, else "table".
 
     >>> reader_of("cars.csv"), reader_of("digits.npz"), reader_of("book.txt")
     ('table', 'images', 'text')
@@ -174,6 +176,8 @@ def reader_of(path: str | Path) -> str:
     path = Path(path).expanduser()
     if path.suffix.lower() == ".npz":
         return "images"
+    if path.name.lower().endswith((*GRAPHML, *EDGE_LISTS)) or holds_graph(path):
+        return "graph"
     if path.is_dir() and holds_idx(path):
         return "idx"
     if path.is_file() and "-ubyte" in path.name:
@@ -212,6 +216,7 @@ __all__ = [
     "Batch",
     "Colours",
     "Data",
+    "GraphInputs",
     "Inputs",
     "Pictures",
     "Sequences",
@@ -223,15 +228,25 @@ __all__ = [
     "arrays",
     "bootstrap",
     "colours",
+    "complete_graph",
+    "edge_graph",
     "find_task",
     "folds",
+    "graph",
+    "graph_of_edge_graph",
     "idx",
     "images",
+    "incidence",
     "inputs_from",
+    "large_graph",
     "is_path",
     "label_noise",
     "load",
     "memories",
+    "nearest",
+    "nodes_alone",
+    "picture_graph",
+    "point_graph",
     "reader_of",
     "reconstruction",
     "sequences",

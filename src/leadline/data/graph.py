@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 
 from leadline.data.edges import Edges
+from leadline.data.sampling import Sampling
 from leadline.errors import ShapeError
 
 
@@ -25,6 +26,8 @@ class Graph:
         edges: as many sources and targets as there are nodes.
         first: where the nodes of each graph begin, and one more; None is one graph.
         kind: which kind of node each is, from 0 on; None is one kind.
+        taught: the edges that are there while a network learns, where others are kept from it; None is all.
+        batches: how some of it is read while a network learns; None reads all.
 
     >>> pair = Graph(torch.zeros(2, 1), Edges.of(torch.tensor([[0], [1]]), num_nodes=2))
     >>> both = Graph.union([pair, pair])
@@ -36,6 +39,8 @@ class Graph:
     edges: Edges
     first: Tensor | None = None
     kind: Tensor | None = None
+    taught: Edges | None = None
+    batches: Sampling | None = None
 
     def __post_init__(self):
         if self.x.dim() != 2 or not len(self.x) == self.edges.num_targets == self.edges.num_sources:
@@ -51,6 +56,11 @@ class Graph:
     @property
     def num_graphs(self) -> int:
         return 1 if self.first is None else len(self.first) - 1
+
+    @cached_property
+    def while_learning(self) -> Graph:
+        """What a network that learns may see of it."""
+        return self if self.taught is None else replace(self, edges=self.taught, taught=None)
 
     @cached_property
     def bounds(self) -> Tensor:
@@ -79,7 +89,7 @@ class Graph:
                 )
             return torch.cat(there) if there else None
 
-        names = ("weight", "features", "relation", "number", "times", "full_degree")
+        names = ("weight", "features", "relation", "number", "times", "full_degree", "full_strength")
         joined: dict[str, Any] = {name: column([getattr(e, name) for e in moved], name) for name in names}
         edges = Edges(
             torch.cat([e.source + at for e, at in zip(moved, sizes)]),
@@ -104,13 +114,16 @@ class Graph:
         }
         source = self.edges.source[spots] + shift[target]
         full = None if self.edges.full_degree is None else self.edges.full_degree[nodes]
-        edges = replace(self.edges, source=source, start=start, num_sources=len(nodes), full_degree=full, **taken)
+        heavy = None if self.edges.full_strength is None else self.edges.full_strength[nodes]
+        fulls = {"full_degree": full, "full_strength": heavy}
+        edges = replace(self.edges, source=source, start=start, num_sources=len(nodes), **fulls, **taken)
         return Graph(self.x[nodes], edges, first, None if self.kind is None else self.kind[nodes])
 
     def to(self, device: Any = None, dtype: torch.dtype | None = None) -> Graph:
         """On a device, with real numbers in a precision."""
         move = lambda t: t.to(device, dtype if t.is_floating_point() else None)  # noqa: E731
         own = {f.name: getattr(self, f.name) for f in fields(self)} | {"edges": self.edges.map(move)}
+        own["taught"] = None if self.taught is None else self.taught.map(move)
         return Graph(**{name: move(x) if isinstance(x, Tensor) else x for name, x in own.items()})
 
     def __repr__(self) -> str:

@@ -24,6 +24,8 @@ class Inputs(ABC, Configured):
     draws: bool = False
     #: what rows are numbers of nodes, edges or graphs in; a network is given it before it is asked
     graph: Graph | None = None
+    #: rows that are computed together where nothing is learned; None is as many as is wise
+    together: int | None = None
     #: parts of the config that training never sees, and that follow from the rows
     aside: tuple[str, ...] = ()
 
@@ -44,6 +46,10 @@ class Inputs(ABC, Configured):
                 do="Pass one list of numbers for each row",
             ) from None
 
+    def brought(self, rows: Any) -> Any:
+        """What a user passes to predict, for `read`; a graph among it is made ready to be asked of (`NewGraph`)."""
+        return rows
+
     def drawn(self, x: Tensor, y: Tensor, keys: Tensor | None) -> tuple[Tensor, Tensor]:
         """What is asked of encoded rows, where that is drawn anew each time, such as which words are hidden.
 
@@ -51,6 +57,12 @@ class Inputs(ABC, Configured):
             keys: (B,), each row's own: the same keys draw the same. None where the inputs do not draw.
         """
         return x, y
+
+    def ordered(self, x: Tensor, order: Tensor) -> Tensor:
+        """The order in which an epoch takes the rows, given one that was drawn at random: rows that are cheaper
+        together may be moved together.
+        """
+        return order
 
     def sizes(self, shape: tuple[int, ...]) -> dict[str, Any]:
         """What a model's constructor is told of rows of this shape beyond it, by the names of its arguments."""

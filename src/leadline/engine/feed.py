@@ -170,6 +170,7 @@ class Feed:
     def in_order(self, count: int | None = None, rows: int | None = None) -> Iterator[Batch]:
         """The first `count` rows, all by default, in their order, `rows` at a time: by default as many as is wise."""
         end = len(self) if count is None else min(count, len(self))
+        rows = rows or self.inputs.together
         rows = rows or rows_together(self.row_bytes + self.inputs.room(tuple(self.raw.shape[1:])), self.device)
         for start in range(0, end, rows):
             stop = min(start + rows, end)
@@ -228,7 +229,13 @@ class Feed:
         """The order in which an epoch takes the rows."""
         if self.carry:
             return stream_order(len(self), self.batch)
-        return epoch_order(self.seed, epoch, len(self), self.replacement)
+        if self.steps == 1 and self.inputs.graph is not None and not self.replacement:
+            return self._as_they_are  # one step has them all: their order is rounding, and takes longer than the step
+        return self.inputs.ordered(self.raw, epoch_order(self.seed, epoch, len(self), self.replacement))
+
+    @cached_property
+    def _as_they_are(self) -> Tensor:
+        return torch.arange(len(self))
 
     def write_order(self, room: Tensor, generator: torch.Generator) -> None:
         """Write an epoch's order into the first places of `room`.

@@ -18,6 +18,7 @@ from leadline.models.as_dense import as_dense, dense_matrix, tied
 from leadline.models.bert import BERT
 from leadline.models.boolean import Boolean
 from leadline.models.capacity import capacity, capacity_without_errors, crosstalk, flip_probability
+from leadline.models.cheb_net import ChebNet
 from leadline.models.checkpointed import checkpointed
 from leadline.models.circuit import Circuit, Unit, circuit_of
 from leadline.models.composed import Composed
@@ -30,12 +31,18 @@ from leadline.models.dense_memory import DenseMemory
 from leadline.models.dense_twin import dense_twin
 from leadline.models.densenet import DenseNet
 from leadline.models.dichotomies import count_dichotomies, cover, estimate_share, share_separable
+from leadline.models.edge_network import EdgeNetwork
 from leadline.models.encoder_decoder import EncoderDecoder
 from leadline.models.equation import equations
 from leadline.models.fixed_joints import FixedJoints, smoothest
 from leadline.models.fusion import compose, fuse
 from leadline.models.gabor import Gabor
+from leadline.models.gat import GAT
+from leadline.models.gcn import GCN
+from leadline.models.gin import GIN
 from leadline.models.gpt import GPT
+from leadline.models.graph_sage import GraphSAGE
+from leadline.models.graph_transformer import GraphTransformer
 from leadline.models.grid_detector import GridDetector
 from leadline.models.highway import Highway
 from leadline.models.hopfield import Hopfield
@@ -46,6 +53,7 @@ from leadline.models.kinds import kind
 from leadline.models.lenet import LeNet
 from leadline.models.linear import Linear
 from leadline.models.lora import lora, merged
+from leadline.models.message_net import MessageNet
 from leadline.models.mlp import MLP
 from leadline.models.modern_hopfield import ModernHopfield
 from leadline.models.named_weights import load_named, torchvision_names
@@ -57,6 +65,8 @@ from leadline.models.point_net import PointNet
 from leadline.models.polynomial import Polynomial
 from leadline.models.pruning import prune
 from leadline.models.recurrent import Recurrent
+from leadline.models.recursive_graph_net import RecursiveGraphNet
+from leadline.models.relational_gcn import RelationalGCN
 from leadline.models.residual import Residual
 from leadline.models.resnet import ResNet
 from leadline.models.resnext import ResNeXt
@@ -121,6 +131,16 @@ MODELS: dict[str, type[nn.Module]] = {
     "T5": T5,
     "Recurrent": Recurrent,
     "EncoderDecoder": EncoderDecoder,
+    "GCN": GCN,
+    "GraphSAGE": GraphSAGE,
+    "GAT": GAT,
+    "GIN": GIN,
+    "ChebNet": ChebNet,
+    "MessageNet": MessageNet,
+    "EdgeNetwork": EdgeNetwork,
+    "RelationalGCN": RelationalGCN,
+    "RecursiveGraphNet": RecursiveGraphNet,
+    "GraphTransformer": GraphTransformer,
     "DeepSets": DeepSets,
     "PointNet": PointNet,
     "SetTransformer": SetTransformer,
@@ -140,6 +160,7 @@ TEXT_TASKS = {
 FROM_DATA = (
     *("dim_input", "dim_output", "channels", "channels_first", "size"),
     *("num_tokens", "num_source_tokens", "length", "len_source", "pad", "end", "sep"),
+    *("level", "dim_edge", "num_relations", "num_kinds"),
     *("coordinates", "typical"),
 )
 
@@ -181,6 +202,12 @@ def build(
         asked = "tags" if kind == "tokens" and dim_output != told.get("num_tokens") else kind
         head = getattr(model_type, "own_head", {}).get(asked)
         options, dim_input = ({"head": head} if head else {}) | options, dim_input.shape_input
+        if "level" in inspect.signature(model_type).parameters and "level" not in told:
+            raise UserError(
+                f"{model_type.__name__} must be given a graph",
+                got=f"rows of shape {tuple(dim_input)} without edges",
+                do="Bring the edges: ll.data.graph(nodes, edges, target=…), or --edges FILE in a shell",
+            )
     shape = (dim_input,) if isinstance(dim_input, int) else tuple(dim_input)
     sizes = sizes_from(model_type, shape, told)
     if "dim_output" in inspect.signature(model_type).parameters:
@@ -223,6 +250,8 @@ def sizes_from(
     """
     wanted = inspect.signature(model_type).parameters
     told = told or {}
+    if "level" in told:
+        return _of_graph(model_type, told)
     if "num_tokens" in told or ("num_tokens" in wanted and "channels" not in wanted):
         return _of_tokens(model_type, shape, told)
     if "num_tokens" in wanted:  # it reads sequences of numbers as well
@@ -246,6 +275,20 @@ def sizes_from(
             return {"channels": shape[0]} | ({"size": tuple(shape[1:])} if "size" in wanted else {})
         must, do = "pictures: (channels, rows, columns)", "MLP, or ConvNet1D for a series"
     raise UserError(f"{model_type.__name__} must be given {must}", got=f"rows of shape {tuple(shape)}", do=f"Use {do}")
+
+
+def _of_graph(model_type: type[nn.Module], told: Mapping[str, Any]) -> dict[str, Any]:
+    """What a model of graphs is told: numbers of a node and of an edge, kinds of edges, and what is asked for."""
+    wanted = inspect.signature(model_type).parameters
+    if "level" not in wanted:
+        readers = [other for other, kind in MODELS.items() if "level" in inspect.signature(kind).parameters]
+        raise UserError(
+            f"{model_type.__name__} must be given rows of numbers",
+            got="questions about a graph",
+            do=f"Use {' or '.join(readers)}, which read graphs; or read the nodes without their edges, "
+            "by ll.data.nodes_alone(data) or as a table",
+        )
+    return {arg: value for arg, value in told.items() if arg in wanted}
 
 
 def _of_steps(model_type: type[nn.Module], shape: Sequence[int], told: Mapping[str, Any]) -> dict[str, Any]:
@@ -314,6 +357,16 @@ def choices(model_type: type[nn.Module]) -> dict[str, inspect.Parameter]:
 
 __all__ = [
     "BERT",
+    "GCN",
+    "GraphSAGE",
+    "GAT",
+    "GIN",
+    "ChebNet",
+    "MessageNet",
+    "EdgeNetwork",
+    "RelationalGCN",
+    "RecursiveGraphNet",
+    "GraphTransformer",
     "GPT",
     "MLP",
     "MODELS",
