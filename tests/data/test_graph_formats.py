@@ -72,13 +72,9 @@ def test_pyg_data_with_masks():
     pairs = pairs[:, pairs[0] != pairs[1]]
     both = torch.cat([pairs, pairs.flip(0)], 1).unique(dim=1)
     mask = torch.arange(20)
-    theirs = PyGData(
-        x=x, edge_index=both, y=y, train_mask=mask < 10, val_mask=(mask >= 10) & (mask < 14), test_mask=mask >= 14
-    )
+    theirs = PyGData(x=x, edge_index=both, y=y, train_mask=mask < 10, val_mask=(mask >= 10) & (mask < 14), test_mask=mask >= 14)
     data = ll.data.graph(theirs)
-    assert [len(part) for part in (data.train, data.val, data.test)] == [10, 4, 6] and data.train.x[:, 0].tolist() == [
-        *range(10)
-    ]
+    assert [len(part) for part in (data.train, data.val, data.test)] == [10, 4, 6] and data.train.x[:, 0].tolist() == [*range(10)]
     graph = data.inputs.graph
     assert torch.equal(graph.edges.pairs.unique(dim=1), both.unique(dim=1)) and not graph.edges.directed
     own = (x - x.mean(0)) / x.std(0, unbiased=False)
@@ -107,10 +103,7 @@ def test_hetero_data():
     theirs["paper", "cites", "paper"].edge_index = torch.tensor([[0, 1], [1, 2]])
     data = ll.data.graph(theirs, target="y")
     graph = data.inputs.graph
-    assert graph.kind.tolist() == [1] * 6 + [0] * 3 and data.inputs.relations == (
-        "author wrote paper",
-        "paper cites paper",
-    )
+    assert graph.kind.tolist() == [1] * 6 + [0] * 3 and data.inputs.relations == ("author wrote paper", "paper cites paper")
     assert sorted(zip(graph.edges.pairs.T.tolist(), graph.edges.relation.tolist())) == [
         ([0, 1], 1), ([1, 2], 1), ([6, 0], 0), ([7, 1], 0), ([8, 2], 0), ([8, 5], 0),
     ]  # fmt: skip

@@ -139,10 +139,7 @@ MISTAKES = [
     ("train {nodes} --edges {edges} --target field --key words --folder x", "to unknown nodes such as"),
     ("train {nodes} --edges {nodes} --target field", "must have two columns where edges begin and end"),
     ("train {nodes} --edges {edges} --target field --ends citing to", "to must be a column of edges.csv"),
-    (
-        "train {nodes} --edges {edges} --level links --folds 3 --drop field",
-        "folds must be of a graph of which training",
-    ),
+    ("train {nodes} --edges {edges} --level links --folds 3 --drop field", "folds must be of a graph of which training"),
     ("train moons --model GCN", "GCN must be given a graph"),
     ("predict {run} {nodes} --edges gone.csv", "a table's file must exist"),
     ("predict {run} {edges}", "edges.csv must have paper, which name what is asked"),
