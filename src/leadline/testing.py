@@ -21,8 +21,11 @@ import torch
 from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
+from leadline.data.edges import Edges
+from leadline.data.graph import Graph
 from leadline.errors import UserError
 from leadline.layers import noise
+from leadline.layers.held_graph import HeldGraph, give_graph
 from leadline.likelihoods.likelihood import Likelihood
 from leadline.optim.differences import Difference, differences
 
@@ -39,7 +42,8 @@ def check_model(model: nn.Module | type[nn.Module], x: Tensor | None = None) -> 
 
     Args:
         model: a model, or its class, whose `tiny()` is then taken.
-        x: a batch of inputs, at least two rows; without it, random rows of `row_shape(model)`.
+        x: a batch of inputs, at least two rows; without it, random rows of `row_shape(model)`. A network on a graph
+            that holds none is given `small_graph(model)`, and asked of it.
 
     Layers that normalise over the batch mix its rows on purpose; they are held in evaluation mode where the
     contract asks that rows stand alone.
@@ -51,6 +55,8 @@ def check_model(model: nn.Module | type[nn.Module], x: Tensor | None = None) -> 
         torch.manual_seed(0)
         subject = _tiny(model) if isinstance(model, type) else copy.deepcopy(model)
         _tiny(type(subject))
+        if (place := _holding(subject)) is not None and not place.full:
+            place.put(small_graph(subject))
         if x is None:
             x = _inputs(subject)
         for clause in _MODEL_CLAUSES:
@@ -136,6 +142,8 @@ def _config(model: nn.Module, x: Tensor) -> None:
 
 def _rebuilds(model: nn.Module, x: Tensor) -> None:
     twin = _from_config(model)
+    if (place := _holding(model)) is not None:
+        give_graph(twin, place.graph)
     try:
         twin.load_state_dict(model.state_dict(), strict=True)
     except RuntimeError as error:
@@ -404,7 +412,32 @@ def row_shape(model: nn.Module) -> tuple[int, ...]:
     return (width,)
 
 
+def small_graph(model: nn.Module) -> Graph:
+    """A graph of the sizes that a network on graphs says it can read: six of five nodes each, as one.
+
+    >>> from leadline.models import GCN
+    >>> small_graph(GCN.tiny())
+    Graph(6 graphs, 30 nodes, 84 edges)
+    """
+    sizes = {name: getattr(model, name, 0) or 0 for name in ("dim_input", "dim_edge", "num_relations")}
+    first = torch.arange(0, 31, 5)
+    ring = torch.stack([torch.arange(5), torch.arange(5).roll(-1)])
+    pairs = torch.cat([ring, torch.tensor([[0, 1], [2, 3]])], 1)
+    pairs = torch.cat([pairs + int(at) for at in first[:-1]], 1)
+    features = torch.randn(pairs.shape[1], sizes["dim_edge"]) if sizes["dim_edge"] else None
+    relation = torch.randint(sizes["num_relations"], (pairs.shape[1],)) if sizes["num_relations"] else None
+    edges = Edges.of(pairs, 30, directed=False, features=features, relation=relation)
+    return Graph(torch.randn(30, sizes["dim_input"]), edges, first)
+
+
+def _holding(model: nn.Module) -> HeldGraph | None:
+    return next((module for module in model.modules() if isinstance(module, HeldGraph)), None)
+
+
 def _inputs(model: nn.Module) -> Tensor:
+    if (place := _holding(model)) is not None:
+        most = place.graph.num_graphs if place.level == "graph" else len(place.graph)
+        return torch.randint(most, (6, *place.row_shape))
     num_tokens = getattr(model, "num_tokens", None)
     if num_tokens is not None:
         return torch.randint(num_tokens, (6, *row_shape(model)))

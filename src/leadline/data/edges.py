@@ -38,6 +38,7 @@ class Edges:
         number: which edge of its source, a table say, each was; both ways of one without a direction have the same.
         times: how many edges each stands for, where others were left out at random; None is 1.
         full_degree: of each source, edges that end in it in the whole graph, where some are left out here.
+        full_strength: of each source, the weights of those edges together, where there are weights.
         directed: whether an edge may be there one way alone.
 
     >>> edges = Edges.of(torch.tensor([[2, 0, 1], [0, 1, 0]]), num_nodes=3)  # 2 → 0, 0 → 1, 1 → 0
@@ -54,6 +55,7 @@ class Edges:
     number: Tensor | None = None
     times: Tensor | None = None
     full_degree: Tensor | None = None
+    full_strength: Tensor | None = None
     directed: bool = True
 
     @classmethod
@@ -109,6 +111,16 @@ class Edges:
         return self.start.diff() if self.full_degree is None else self.full_degree
 
     @cached_property
+    def strength(self) -> Tensor:
+        """Of each source, the weights of the edges that end in it, together, in the whole graph."""
+        if self.weight is None:
+            return self.degree.double()
+        if self.full_strength is not None:
+            return self.full_strength
+        zero = self.weight.new_zeros(self.num_sources)
+        return zero.index_add_(0, self.target, self.weight if self.times is None else self.weight * self.times)
+
+    @cached_property
     def pairs(self) -> Tensor:
         """(2, E), where they begin and where they end."""
         return torch.stack([self.source, self.target])
@@ -140,22 +152,26 @@ class Edges:
         """
         N, device = self.num_targets, self.source.device
         nodes = torch.arange(N, device=device)
-        order = torch.cat([self.target, nodes]).argsort(stable=True)  # a loop comes behind its node's other edges
+        start = self.start + torch.arange(N + 1, device=device)
+        loops = start[1:] - 1  # a loop comes behind its node's other edges
+        others = torch.arange(len(self), device=device) + self.target
 
-        def column(c: Tensor | None, fill: float) -> Tensor | None:
+        def column(c: Tensor | None, fill: float | Tensor) -> Tensor | None:
             if c is None:
                 return None
-            new = c.new_full((N, *c.shape[1:]), fill)
-            return torch.cat([c, new])[order]
+            new = c.new_empty(len(self) + N, *c.shape[1:])
+            new[others], new[loops] = c, torch.as_tensor(fill, dtype=c.dtype, device=device)
+            return new
 
         return replace(
             self,
-            source=torch.cat([self.source, nodes])[order],
-            start=self.start + torch.arange(N + 1, device=device),
+            source=column(self.source, nodes),
+            start=start,
             weight=column(self.weight, 1),
             features=column(self.features, 0),
             relation=column(self.relation, 0),
             number=column(self.number, -1),
             times=column(self.times, 1),
             full_degree=None if self.full_degree is None else self.full_degree + 1,
+            full_strength=None if self.full_strength is None else self.full_strength + 1,
         )

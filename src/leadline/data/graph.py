@@ -79,7 +79,7 @@ class Graph:
                 )
             return torch.cat(there) if there else None
 
-        names = ("weight", "features", "relation", "number", "times", "full_degree")
+        names = ("weight", "features", "relation", "number", "times", "full_degree", "full_strength")
         joined: dict[str, Any] = {name: column([getattr(e, name) for e in moved], name) for name in names}
         edges = Edges(
             torch.cat([e.source + at for e, at in zip(moved, sizes)]),
@@ -104,7 +104,9 @@ class Graph:
         }
         source = self.edges.source[spots] + shift[target]
         full = None if self.edges.full_degree is None else self.edges.full_degree[nodes]
-        edges = replace(self.edges, source=source, start=start, num_sources=len(nodes), full_degree=full, **taken)
+        heavy = None if self.edges.full_strength is None else self.edges.full_strength[nodes]
+        fulls = {"full_degree": full, "full_strength": heavy}
+        edges = replace(self.edges, source=source, start=start, num_sources=len(nodes), **fulls, **taken)
         return Graph(self.x[nodes], edges, first, None if self.kind is None else self.kind[nodes])
 
     def to(self, device: Any = None, dtype: torch.dtype | None = None) -> Graph:

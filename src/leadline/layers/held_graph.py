@@ -23,6 +23,9 @@ from torch import Tensor, nn
 from leadline.data.edges import Edges
 from leadline.data.graph import Graph
 from leadline.errors import UserError
+from leadline.layers import noise
+from leadline.layers.once import owned
+from leadline.names import lookup
 
 LEVELS = ("node", "edge", "graph")
 
@@ -42,6 +45,8 @@ class Reading:
         first: where the nodes of each graph that is read begin, and one more.
         kind: which kind of node each is.
         nodes: the number in the whole graph of each node that is read; None is all of them in their order.
+        keys: of the noise of each node that is read, (N_s,); None where none is drawn from keys. A node's follows from
+            its number and the batch; of graphs, from its place in its graph and that graph's key.
     """
 
     x: Tensor
@@ -50,6 +55,7 @@ class Reading:
     first: Tensor
     kind: Tensor | None = None
     nodes: Tensor | None = None
+    keys: Tensor | None = None
 
 
 class HeldGraph(nn.Module):
@@ -68,13 +74,23 @@ class HeldGraph(nn.Module):
 
     def __init__(self, level: str):
         super().__init__()
-        self.level = level
+        self.level = lookup(level, {name: name for name in LEVELS}, "level")
         self.sampler: Sampler | None = None
         self._held: list[Graph] = []  # in a list, for what a module has as an attribute is copied with it
 
     def put(self, graph: Graph) -> None:
         """Have this graph from now on."""
         self._held[:] = [graph]
+
+    @property
+    def full(self) -> bool:
+        """Whether a graph is here."""
+        return bool(self._held)
+
+    @property
+    def row_shape(self) -> tuple[int, ...]:
+        """The shape of a question."""
+        return (2,) if self.level == "edge" else (1,)
 
     @property
     def graph(self) -> Graph:
@@ -88,12 +104,21 @@ class HeldGraph(nn.Module):
 
     def forward(self, asked: Tensor, num_layers: int) -> Reading:
         graph = self.graph
+        keys = noise.current.keys if self.training else None
         if self.level == "graph":
-            own = graph.some(asked.flatten())
-            places = torch.arange(len(asked), device=asked.device)
-            return Reading(own.x, (own.edges,) * num_layers, places, own.bounds, own.kind)
-        places = asked[:, 0] if self.level == "node" else asked
-        return Reading(graph.x, (graph.edges,) * num_layers, places, graph.bounds, graph.kind)
+            return _of_graphs(graph, asked.flatten(), num_layers, keys)
+        if self.sampler is not None and self.training:
+            wanted, places = asked.unique(return_inverse=True)
+            nodes, blocks = self.sampler(graph, wanted, num_layers, keys)
+            x, kind = graph.x[nodes], None if graph.kind is None else graph.kind[nodes]
+        else:
+            nodes, blocks, places, x, kind = None, (graph.edges,) * num_layers, asked, graph.x, graph.kind
+            owned(graph.edges, x)
+        places = places[:, 0] if self.level == "node" else places
+        if keys is not None:
+            numbers = torch.arange(len(x), device=x.device) if nodes is None else nodes
+            keys = noise.mix(noise.mix(numbers) ^ noise.of_batch(keys))
+        return Reading(x, blocks, places, graph.bounds, kind, nodes, keys)
 
     def _apply(self, fn: Any, recurse: bool = True) -> HeldGraph:
         super()._apply(fn, recurse)
@@ -107,6 +132,15 @@ class HeldGraph(nn.Module):
         twin._held[:] = self._held  # the same graph: it never changes
         twin.sampler, twin.training = self.sampler, self.training
         return twin
+
+
+def _of_graphs(graph: Graph, asked: Tensor, num_layers: int, keys: Tensor | None) -> Reading:
+    own = graph.some(asked)
+    places = torch.arange(len(asked), device=asked.device)
+    if keys is not None:
+        within = torch.arange(len(own), device=asked.device) - own.bounds[own.of_node]
+        keys = noise.mix(noise.mix(within) ^ keys[own.of_node])
+    return Reading(own.x, (own.edges,) * num_layers, places, own.bounds, own.kind, None, keys)
 
 
 def give_graph(model: nn.Module, graph: Graph | None) -> None:

@@ -34,6 +34,7 @@ from leadline.models.equation import equations
 from leadline.models.fixed_joints import FixedJoints, smoothest
 from leadline.models.fusion import compose, fuse
 from leadline.models.gabor import Gabor
+from leadline.models.gcn import GCN
 from leadline.models.gpt import GPT
 from leadline.models.grid_detector import GridDetector
 from leadline.models.highway import Highway
@@ -118,6 +119,7 @@ MODELS: dict[str, type[nn.Module]] = {
     "T5": T5,
     "Recurrent": Recurrent,
     "EncoderDecoder": EncoderDecoder,
+    "GCN": GCN,
 }
 
 #: what models of text can learn, by the tasks of `leadline.data.text`
@@ -134,6 +136,7 @@ TEXT_TASKS = {
 FROM_DATA = (
     *("dim_input", "dim_output", "channels", "channels_first", "size"),
     *("num_tokens", "num_source_tokens", "length", "len_source", "pad", "end", "sep"),
+    *("level", "dim_edge", "num_relations"),
 )
 
 
@@ -216,6 +219,8 @@ def sizes_from(
     """
     wanted = inspect.signature(model_type).parameters
     told = told or {}
+    if "level" in told:
+        return _of_graph(model_type, told)
     if "num_tokens" in told or ("num_tokens" in wanted and "channels" not in wanted):
         return _of_tokens(model_type, shape, told)
     if "num_tokens" in wanted:  # it reads sequences of numbers as well
@@ -237,6 +242,19 @@ def sizes_from(
             return {"channels": shape[0]} | ({"size": tuple(shape[1:])} if "size" in wanted else {})
         must, do = "pictures: (channels, rows, columns)", "MLP, or ConvNet1D for a series"
     raise UserError(f"{model_type.__name__} must be given {must}", got=f"rows of shape {tuple(shape)}", do=f"Use {do}")
+
+
+def _of_graph(model_type: type[nn.Module], told: Mapping[str, Any]) -> dict[str, Any]:
+    """What a model of graphs is told: numbers of a node and of an edge, kinds of edges, and what is asked for."""
+    wanted = inspect.signature(model_type).parameters
+    if "level" not in wanted:
+        readers = [other for other, kind in MODELS.items() if "level" in inspect.signature(kind).parameters]
+        raise UserError(
+            f"{model_type.__name__} must be given rows of numbers",
+            got="questions about a graph",
+            do=f"Use {', '.join(readers[:-1])} or {readers[-1]}, which read graphs",
+        )
+    return {arg: value for arg, value in told.items() if arg in wanted}
 
 
 def _of_steps(model_type: type[nn.Module], shape: Sequence[int], told: Mapping[str, Any]) -> dict[str, Any]:
@@ -292,6 +310,7 @@ def choices(model_type: type[nn.Module]) -> dict[str, inspect.Parameter]:
 
 __all__ = [
     "BERT",
+    "GCN",
     "GPT",
     "MLP",
     "MODELS",
