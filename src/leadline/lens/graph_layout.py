@@ -29,10 +29,12 @@ def layout(num_nodes: int, pairs: np.ndarray, seed: int = 0, steps: int = 200) -
     >>> places.shape, bool((places >= 0).all() and (places <= 1).all())
     ((3, 2), True)
     """
+    if not num_nodes:
+        return np.zeros((0, 2))
     rng = np.random.default_rng(seed)
     of = pieces(num_nodes, pairs)
     order = np.argsort(of, kind="stable")
-    groups = np.split(order, np.cumsum(np.bincount(of))[:-1]) if num_nodes else []
+    groups = np.split(order, np.cumsum(np.bincount(of))[:-1])
     groups.sort(key=lambda nodes: -len(nodes))
     number = np.empty(num_nodes, dtype=int)
     shapes = []

@@ -18,10 +18,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import torch
 from torch import nn
 
 from leadline.data.graph import Graph
+from leadline.lens.at_rest import at_rest
 from leadline.lens.graph_drawing import among, around, draw, key
 from leadline.lens.graph_layout import layout
 from leadline.lens.on_graphs import graph_of, middle, network_of, states
@@ -105,7 +105,7 @@ def node_colours(source: Any, *, features: bool = True, rounds: int | None = Non
     within = between = float("nan")
     if isinstance(source, (nn.Module, Fitted)):
         net = network_of(source)
-        with torch.no_grad():
+        with at_rest(net):
             h = states(net)[1][-1].cpu().numpy()
         within, between = _apart(h, colours)
     shown = np.arange(len(graph)) if len(graph) <= most else around(graph, middle(graph), most)

@@ -20,6 +20,7 @@ import torch
 from torch import Tensor, nn
 
 from leadline.data.graph import Graph
+from leadline.lens.at_rest import at_rest
 from leadline.lens.graph_drawing import among, around, draw
 from leadline.lens.graph_layout import layout
 from leadline.lens.on_graphs import graph_of, hops, middle, network_of, one_node, states
@@ -115,7 +116,7 @@ def jacobians(net: nn.Module, nodes: list[int]) -> tuple[list[np.ndarray], int]:
     """∂ h_i^K / ∂ x of some nodes i, (D, N, F) each, and K. The network is a copy of `network_of`."""
     graph = graph_of(net)
     x = graph.x.double().clone().requires_grad_()
-    with torch.enable_grad():
+    with at_rest(net), torch.enable_grad():
         names, kept = states(net, x)
         h = kept[-1]
     out = []

@@ -24,6 +24,7 @@ from torch import Tensor, nn
 from leadline.data.edges import Edges
 from leadline.data.graph import Graph
 from leadline.errors import UserError
+from leadline.lens.at_rest import at_rest
 from leadline.lens.on_graphs import everything, graph_of, held_in, network_of, passings
 from leadline.lens.style import HALF, HUES, blank, label, styled
 from leadline.lens.view import View
@@ -81,7 +82,7 @@ def node_order(model: Any, *, num: int = 3, seed: int = 0) -> NodeOrder:
     net = network_of(model)
     graph, held = graph_of(net), held_in(net)
     generator = torch.Generator().manual_seed(whole("seed", seed, 0, usual=0))
-    with torch.no_grad():
+    with at_rest(net):
         calls = passings(net)
         rows = everything(net)
         plain = net(rows)

@@ -21,6 +21,7 @@ import torch
 from torch import Tensor
 
 from leadline.data.graph import Graph
+from leadline.lens.at_rest import at_rest
 from leadline.lens.on_graphs import graph_of, network_of, states
 from leadline.lens.style import HALF, HUES, blank, label, styled
 from leadline.lens.view import View
@@ -73,7 +74,7 @@ def over_smoothing(model: Any) -> OverSmoothing:
         model: a run, or a network that holds a graph. It is left as it was.
     """
     net = network_of(model)
-    with torch.no_grad():
+    with at_rest(net):
         names, kept = states(net)
     graph = graph_of(net)
     energies = np.array([energy_of(h, graph) for h in kept])
