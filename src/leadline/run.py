@@ -11,6 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from leadline.data.data import Data, Split
+from leadline.data.graph_inputs import NewGraph
 from leadline.data.inputs import Inputs
 from leadline.data.target import Target
 from leadline.doctor.finding import Finding
@@ -18,6 +19,7 @@ from leadline.engine.evaluation import Evaluation, assess, evaluate, outputs_of
 from leadline.engine.feed import Feed, streams_of
 from leadline.errors import DataError
 from leadline.generation import Text, generate
+from leadline.layers.held_graph import asked_of
 from leadline.likelihoods import Likelihood, Prediction
 from leadline.optim.rule import Rule
 from leadline.settings import Settings
@@ -125,7 +127,8 @@ class Run:
         return evaluate(self.likelihood, output, y, None if weight is None else weight.to(output.device))
 
     def predict(self, rows: Any) -> Prediction:
-        """The distribution of y for raw rows: a tensor, an array, a data frame or a list of dicts.
+        """The distribution of y for raw rows: a tensor, an array, a data frame or a list of dicts; of a graph, names of
+        its nodes, pairs of names, or a whole new graph.
 
         >>> import leadline as ll
         >>> data = ll.data.moons(num=60)
@@ -134,7 +137,8 @@ class Run:
         >>> len(run.predict([[0.0, 1.0], [1.0, 0.0]]))
         2
         """
-        with torch.no_grad():
+        rows = self.inputs.brought(rows)
+        with torch.no_grad(), asked_of(self.model, rows.graph if isinstance(rows, NewGraph) else None):
             x = self.inputs.read(rows)
             finite = torch.ones(len(x)) if self.inputs.late else self.inputs.encode(x).isfinite().flatten(1).all(1)
             broken = (finite == 0).nonzero().flatten()  # bytes are always finite

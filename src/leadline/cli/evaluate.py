@@ -12,7 +12,7 @@ from leadline.cli.screen import Screen
 from leadline.cli.words import need_run
 from leadline.errors import UserError
 
-USAGE = "leadline evaluate RUN [--split test | --data FILE]"
+USAGE = "leadline evaluate RUN [--split test | --data FILE [--edges FILE]]"
 EXAMPLES = (
     "leadline evaluate runs/first",
     "leadline evaluate runs/first --split val --json",
@@ -30,6 +30,7 @@ def flags(argv: Sequence[str]) -> list[Flag]:
             help="a file with the run's columns, the target among them, a folder of pictures with what is known of "
             "each, or a file or folder of text, instead of a split",
         ),
+        Flag("edges", help="with --data: of a run on a graph, the edges between the nodes of FILE"),
     ]
 
 
@@ -55,6 +56,10 @@ def run(line: Line, screen: Screen) -> int:
         recipe = Record.open(folder).config["data"]["recipe"] or {}
         rows = known_texts(trained, Path(path), recipe.get("options", {}))
         name, evaluation = path, trained.measure(rows.x, rows.y)
+    elif isinstance(trained.inputs, ll.data.GraphInputs):
+        from leadline.cli.graphs import measured
+
+        name, evaluation = path, measured(trained, path, line.get("edges"))
     elif isinstance(trained.inputs, (ll.data.Windows, ll.data.Sequences)):
         from leadline.cli.forecasts import known_steps
 

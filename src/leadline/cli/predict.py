@@ -21,6 +21,11 @@ its group, its time, and `predicted`, `low` and `high`. A run on sequences takes
 .npz or .jsonl as it was trained on, and answers with a line for each sequence, or, where every step has a class, for
 each step.
 
+A run on a graph takes a new one: a table of nodes with --edges and the table of edges, a folder with both, or GraphML;
+every node comes back with what is said of it (every edge, where edges were learned; every graph, where graphs were).
+Without --edges it takes names: a table with the column that names nodes, or with the two ends of pairs. Without INPUT
+it answers for the nodes of its own graph that had no value.
+
 A run on text takes a table with the columns that it was trained on, or one text a line, in a file or, with - for
 INPUT, piped in. Classes and numbers come as for any table; other tasks add `translation`, `filled` (the likeliest word
 for each mask), `tags`, `answer`, or, of a run that writes, `tokens`, `nll` and `bits_per_byte`.
@@ -45,17 +50,19 @@ from leadline.errors import DataError, UserError
 from leadline.likelihoods.margin import PointPrediction
 
 USUAL = 0.9  # probability of the interval, where none is asked for
-USAGE = "leadline predict RUN INPUT [--output FILE] [--interval 0.9]"
+USAGE = "leadline predict RUN INPUT [--edges FILE] [--output FILE] [--interval 0.9]"
 EXAMPLES = (
     "leadline predict runs/cars new-cars.csv > predicted.csv",
     "leadline predict runs/cars new-cars.csv --output predicted.csv --interval 0.95",
     "leadline predict runs/first rows.csv --json --output predicted.csv",
     "leadline predict runs/street new-photos/ --output found/",
+    "leadline predict runs/papers nodes.csv --edges edges.csv --output predicted.csv",
 )
 
 
 def flags(argv: Sequence[str]) -> list[Flag]:
     return [
+        Flag("edges", help="of a run on a graph: the edges between the nodes of INPUT"),
         Flag("output", help="the file to write; by default the rows are printed"),
         Flag("interval", Kind((float,)), help="probability that low … high holds a number", default=USUAL),
     ]
@@ -63,8 +70,8 @@ def flags(argv: Sequence[str]) -> list[Flag]:
 
 def run(line: Line, screen: Screen) -> int:
     folder = need_run("predict", line, words=2)
-    level, output = line.get("interval"), line.get("output")
-    if len(line.words) < 2:
+    level, output, edges = line.get("interval"), line.get("output"), line.get("edges")
+    if len(line.words) < 2 and not of_graph(folder):
         raise DataError(
             "leadline predict must be told which rows", got="no INPUT", do=f"Try leadline predict {folder} rows.csv"
         )
@@ -78,7 +85,9 @@ def run(line: Line, screen: Screen) -> int:
 
     trained = ll.load(folder)
     if output is not None:
-        protect(Path(output), [line.words[1], *source_files(trained)])
+        protect(Path(output), [*line.words[1:], *([edges] if edges else []), *source_files(trained)])
+    if edges is not None and not isinstance(trained.inputs, ll.data.GraphInputs):
+        raise UserError("--edges is of a run on a graph", got=f"a run on {trained.target}", do="Leave it out")
     if isinstance(trained.inputs, ll.data.Pictures):
         from leadline.cli.pictures import predict
 
@@ -88,6 +97,10 @@ def run(line: Line, screen: Screen) -> int:
 
         added = forecast_columns(trained, read(line.words[1]), level)
         table = Table({}, np.arange(len(added["predicted"])))
+    elif isinstance(trained.inputs, ll.data.GraphInputs):
+        from leadline.cli.graphs import graph_columns
+
+        table, added = graph_columns(trained, line.words[1] if line.words[1:] else None, edges, level)
     elif isinstance(trained.inputs, ll.data.Sequences):
         from leadline.cli.forecasts import sequence_columns
         from leadline.engine.record import Record
@@ -141,9 +154,12 @@ def columns_of(trained: Any, table: Any, level: float | None) -> dict[str, list[
     """What the model says of each row: name of a column → its cells."""
     from leadline.cli.rows import inputs_of
 
-    target = trained.target
-    x = inputs_of(table, trained.inputs, math.prod(trained.shape), target)
-    prediction = trained.predict(x.reshape(len(x), *trained.shape))
+    x = inputs_of(table, trained.inputs, math.prod(trained.shape), trained.target)
+    return prediction_columns(trained.predict(x.reshape(len(x), *trained.shape)), trained.target, level)
+
+
+def prediction_columns(prediction: Any, target: Any, level: float | None) -> dict[str, list[str]]:
+    """The same of a prediction."""
     if target.discrete:
         return class_columns(prediction, target, level)
     if target.kind == "signs":
@@ -228,7 +244,14 @@ def source_files(trained: Any) -> list[str]:
     """The files that the run was trained on."""
     recipe = trained.data.recipe if trained.data else None
     options = recipe["options"] if recipe else {}
-    return [options[name] for name in ("path", "test_path") if options.get(name)]
+    return [options[name] for name in ("path", "test_path", "edges", "graphs") if options.get(name)]
+
+
+def of_graph(folder: Any) -> bool:
+    """Whether a run was trained on a graph, of which it can be asked without any rows."""
+    from leadline.engine.record import Record
+
+    return Record.open(folder).config["data"]["inputs"]["name"] == "GraphInputs"
 
 
 def protect(output: Path, files: Sequence[str]) -> None:

@@ -20,6 +20,7 @@ from leadline.cli.line import Line, first_word, is_flag, peek
 from leadline.data import SOURCES, find_task, is_path, load, reader_of, source
 from leadline.data.data import Data
 from leadline.data.folder import no_pictures, survey
+from leadline.data.graph_inputs import GraphInputs
 from leadline.data.pictures import Pictures
 from leadline.data.sequence_inputs import Sequences
 from leadline.data.series_windows import Windows
@@ -45,12 +46,18 @@ PICTURE_MODEL = "ConvNet"
 TEXT_MODELS = {"next": "GPT", "pairs": "Transformer", **dict.fromkeys(("masked", "classes", "tags", "spans"), "BERT")}
 #: and on series and sequences
 STEP_MODEL = "Recurrent"
+#: and on graphs
+GRAPH_MODEL = "GCN"
+GRAPHS = ("graph", "karate", "communities", "random_graphs", "molecules")
 WORDED = ("text", "source", "task")  # options that make a table one of text
 #: options that make a file one of series or of sequences
 STEPPED = {"horizon": "series", "sequence": "sequences", "field": "sequences"}
+#: and one of graphs
+JOINED = {"edges": "graph", "ends": "graph", "level": "graph"}
 FINE_LR = 1e-4  # for weights that have learned already
 LOW_RANK_LR = 1e-3  # for updates beside them
 MOST_COLUMNS = 12  # of which train and doctor tell
+_GRAPH_DECAY = 5e-4
 _FEW = 2  # families that a heading of --help names
 
 
@@ -80,6 +87,8 @@ def default_model(what: str | None, task: str | None = None, argv: Sequence[str]
         return TEXT_MODELS.get(task or asked, TEXT_MODELS["next"])
     if what is not None and reader(what, argv) in STEPPED.values():
         return STEP_MODEL
+    if what is not None and reader(what, argv) in GRAPHS:
+        return GRAPH_MODEL
     if what == "scenes":
         return PICTURE_MODELS.get(task or "pixels", PICTURE_MODEL)
     if what is None or reader(what) not in ("images", "idx"):
@@ -94,6 +103,8 @@ def default_for(data: Data) -> str:
         return TEXT_MODELS[data.inputs.task]
     if isinstance(data.inputs, (Windows, Sequences)):
         return STEP_MODEL
+    if isinstance(data.inputs, GraphInputs):
+        return GRAPH_MODEL
     if not isinstance(data.inputs, Pictures):
         return DEFAULT_MODEL
     return PICTURE_MODELS.get(data.target.kind, PICTURE_MODEL)
@@ -108,7 +119,15 @@ def usual_settings(data: Data) -> dict[str, Any]:
     Of text about six million tokens are seen, in 1 to 30 epochs, with gradients clipped and the decay on matrices
     alone, as language models are trained. Of series and sequences about 300,000 rows are seen, in 10 to 60 epochs; a
     series has few windows, so that the rate is high.
+
+    Of nodes and pairs of nodes all are asked in one step, since each needs the whole graph, for 200 steps; graphs come
+    in batches, for about 20,000 of them, in 30 to 200 epochs.
     """
+    if isinstance(data.inputs, GraphInputs):
+        count, own = len(data.train), {"lr": 1e-2, "weight_decay": _GRAPH_DECAY}
+        if data.inputs.level == "graph":
+            return {"epochs": max(30, min(200, round(20_000 / count))), "batch": 32, **own}
+        return {"epochs": 200, "batch": count, **own}
     if isinstance(data.inputs, Tokens):
         count, length = data.train.x.shape
         epochs = max(1, min(30, round(6e6 / max(1, count * length))))
@@ -133,6 +152,7 @@ def told_settings(usual: dict[str, Any], chosen: dict[str, Any]) -> str:
     """What was chosen for pictures or text, where nobody named it."""
     words = [shell_words(name, value) for name, value in usual.items() if name not in chosen]
     what = "these pictures" if "regularize" in usual else "this text" if "decay_on" in usual else "these rows"
+    what = "this graph" if usual.get("weight_decay") == _GRAPH_DECAY else what
     return f"for {what}, where nothing else is said: {' '.join(words)}" if words else ""
 
 
@@ -142,13 +162,14 @@ def reader(what: str, argv: Sequence[str] = ()) -> str:
     A table is text where the line names columns of it; so is a folder that has pictures too, where the words in it are
     asked for.
     """
-    return read_by(what, {word: peek(argv, f"--{word}") for word in (*WORDED, *STEPPED) if peek(argv, f"--{word}")})
+    said = (*WORDED, *STEPPED, *JOINED)
+    return read_by(what, {word: peek(argv, f"--{word}") for word in said if peek(argv, f"--{word}")})
 
 
 def read_by(what: str, options: Mapping[str, Any]) -> str:
     """The same, by the options that are given to the data."""
     name = what if what in SOURCES else reader_of(what) if is_path(what) or Path(what).is_dir() else what
-    stepped = [source for word, source in STEPPED.items() if options.get(word) is not None]
+    stepped = [source for word, source in (*JOINED.items(), *STEPPED.items()) if options.get(word) is not None]
     if stepped and name != what:
         return stepped[0]
     if name == "images" and options.get("task") in ("next", "masked"):
@@ -217,7 +238,7 @@ def data_flags(what: str | None, kind: type[nn.Module], argv: Sequence[str] = ()
     taken = {flag.option for flag in others} | of_rules | RESERVED
     name = reader(what, argv)
     heading = {"text": "data of text", "table": "data of a table", "images": "data of a folder of pictures"}
-    heading |= {"series": "data of series", "sequences": "data of sequences"}
+    heading |= {"series": "data of series", "sequences": "data of sequences", "graph": "data of a graph"}
     return flags_of(source(name), "data", group=heading.get(name, f"data {name}"), skip=("path",), taken=taken)
 
 
@@ -225,7 +246,7 @@ def choice_flags() -> list[Flag]:
     """What names a model and a likelihood."""
     models, families = ", ".join(MODELS), ", ".join(LIKELIHOODS)
     usual = f"by default {DEFAULT_MODEL}, for pictures {PICTURE_MODEL}, or as their masks, boxes or points ask, "
-    usual += f"for text {TEXT_MODELS['next']}, or as its task asks, for series and sequences {STEP_MODEL}"
+    usual += f"for text {TEXT_MODELS['next']}, or as its task asks, for series and sequences {STEP_MODEL}, for graphs {GRAPH_MODEL}"
     return [
         Flag("model", help=f"what is trained: {models}; {usual}", group="what is trained"),
         Flag("likelihood", help=f"{families}; by default as the target asks", group="what is trained"),
@@ -274,7 +295,7 @@ def explain(argv: Sequence[str]) -> Callable[[str], UserError | None]:
     of_text = {own.name for own in flags_of(source("text"), "data", group="", skip=("path",))}
     of_steps = {
         first: {own.name for own in flags_of(source(kind), "data", group="", skip=("path",))}
-        for first, kind in (("--horizon STEPS", "series"), ("--sequence COLUMN", "sequences"))
+        for first, kind in (("--horizon STEPS", "series"), ("--sequence COLUMN", "sequences"), ("--edges FILE", "graph"))
     }
     is_table = what is not None and reader(what, argv) == "table" and is_path(what) and Path(what).is_file()
 
@@ -290,7 +311,7 @@ def explain(argv: Sequence[str]) -> Callable[[str], UserError | None]:
         stepped = [first for first, own in of_steps.items() if flag in own]
         if is_table and stepped:
             return UnknownName(
-                "a table must be read as series or sequences for a flag of theirs",
+                "a table must be read as series, sequences or a graph for a flag of theirs",
                 got=f"{flag} without {' or '.join(first.split()[0] for first in stepped)}",
                 do=f"Add {' or '.join(stepped)}, or leave {flag} out",
             )

@@ -26,13 +26,13 @@ EXAMPLES = (
     "leadline train cars.csv --target price --drop id name --folds 10",
     "leadline train photos/",
     "leadline train sales.csv --target sales --time date --horizon 12",
-    "leadline train moons --model Linear --rule Newton --ridge 1",
+    "leadline train nodes.csv --edges edges.csv --target label",
     "leadline train reviews.csv --text review --target stars --from bert-base/",
 )
 MORE = (
     "SOURCE is a name that `leadline list data` shows, a .csv, .tsv or .parquet file, a folder of pictures, of which "
     "what can be learned (classes, masks, boxes) is found out, or a file or folder of text. A table is read as text "
-    "where --text or --source names a column, as series where --horizon says how many steps ahead are forecast, and as "
+    "where --text or --source names a column, as the nodes of a graph where --edges names the file of edges, as series where --horizon says how many steps ahead are forecast, and as "
     "sequences where --sequence names the column that tells them apart. "
     "Flags of the data follow from SOURCE: `leadline train mnist1d --help` shows them."
 )

@@ -31,6 +31,10 @@ from leadline.data.curves import (
 from leadline.data.data import Batch, Data, Split
 from leadline.data.folder import find_task
 from leadline.data.folds import folds
+from leadline.data.graph_formats import EDGE_LISTS, GRAPHML, holds_graph
+from leadline.data.graph_inputs import GraphInputs
+from leadline.data.graph_made import communities, karate, molecules, nodes_alone, random_graphs
+from leadline.data.graph_source import graph
 from leadline.data.idx import holds_idx, idx
 from leadline.data.images import images
 from leadline.data.inputs import Identity, Inputs, Rescale, Standardize
@@ -71,27 +75,31 @@ SOURCES: dict[str, Callable[..., Data]] = {
         patterns,
         scenes,
         *(wind_direction, wind_speed, pedestrians, repayment, height_weight, car_prices),
+        *(karate, communities, random_graphs, molecules),
     )
 }
 
 _FROM_FILES: dict[str, Callable[..., Data]] = {
     **{"table": table, "images": images, "idx": idx, "text": text},
-    **{"series": series, "sequences": sequences},
+    **{"series": series, "sequences": sequences, "graph": graph},
 }
 
 #: options that tell what a path is read as, whatever its ending
-_SAYS = {"text": "text", "source": "text", "horizon": "series", "sequence": "sequences", "field": "sequences"}
+_SAYS = {"edges": "graph", "ends": "graph", "level": "graph", "text": "text", "source": "text", "horizon": "series", "sequence": "sequences", "field": "sequences"}
 
 #: ways to turn raw rows into network inputs, by the name under which a run records them
 INPUTS: dict[str, type[Inputs]] = {
     kind.__name__: kind
-    for kind in (Identity, Standardize, Rescale, TableInputs, Whiten, Pictures, Colours, Tokens, Windows, Sequences)
+    for kind in (
+        *(Identity, Standardize, Rescale, TableInputs, Whiten, Pictures, Colours, Tokens, Windows, Sequences),
+        GraphInputs,
+    )
 }
 
 
 def source(name: str) -> Callable[..., Data]:
-    """The source of a name, "table", "images", "idx", "text", "series" and "sequences" included; an unknown name
-    answers with the closest one.
+    """The source of a name, "table", "images", "idx", "text", "series", "sequences" and "graph" included; an unknown
+    name answers with the closest one.
 
     >>> source("moons").__name__
     'moons'
@@ -150,7 +158,7 @@ def is_path(what: str | Path) -> bool:
 
 def reader_of(path: str | Path) -> str:
     """Which source reads a path: "images" for a folder with pictures or an .npz, "idx" for IDX files, "text" for a file
-    of text or a folder of them, else "table".
+    of text or a folder of them, "graph" for GraphML, an edge list or a folder with nodes and edges, else "table".
 
     >>> reader_of("cars.csv"), reader_of("digits.npz"), reader_of("book.txt")
     ('table', 'images', 'text')
@@ -158,6 +166,8 @@ def reader_of(path: str | Path) -> str:
     path = Path(path).expanduser()
     if path.suffix.lower() == ".npz":
         return "images"
+    if path.name.lower().endswith((*GRAPHML, *EDGE_LISTS)) or holds_graph(path):
+        return "graph"
     if path.is_dir() and holds_idx(path):
         return "idx"
     if path.is_file() and "-ubyte" in path.name:
@@ -196,6 +206,7 @@ __all__ = [
     "Batch",
     "Colours",
     "Data",
+    "GraphInputs",
     "Inputs",
     "Pictures",
     "Sequences",
@@ -208,6 +219,7 @@ __all__ = [
     "colours",
     "find_task",
     "folds",
+    "graph",
     "idx",
     "images",
     "inputs_from",
@@ -215,6 +227,7 @@ __all__ = [
     "label_noise",
     "load",
     "memories",
+    "nodes_alone",
     "reader_of",
     "reconstruction",
     "sequences",

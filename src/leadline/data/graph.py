@@ -25,6 +25,7 @@ class Graph:
         edges: as many sources and targets as there are nodes.
         first: where the nodes of each graph begin, and one more; None is one graph.
         kind: which kind of node each is, from 0 on; None is one kind.
+        taught: the edges that are there while a network learns, where others are kept from it; None is all.
 
     >>> pair = Graph(torch.zeros(2, 1), Edges.of(torch.tensor([[0], [1]]), num_nodes=2))
     >>> both = Graph.union([pair, pair])
@@ -36,6 +37,7 @@ class Graph:
     edges: Edges
     first: Tensor | None = None
     kind: Tensor | None = None
+    taught: Edges | None = None
 
     def __post_init__(self):
         if self.x.dim() != 2 or not len(self.x) == self.edges.num_targets == self.edges.num_sources:
@@ -51,6 +53,11 @@ class Graph:
     @property
     def num_graphs(self) -> int:
         return 1 if self.first is None else len(self.first) - 1
+
+    @cached_property
+    def while_learning(self) -> Graph:
+        """What a network that learns may see of it."""
+        return self if self.taught is None else replace(self, edges=self.taught, taught=None)
 
     @cached_property
     def bounds(self) -> Tensor:
@@ -113,6 +120,7 @@ class Graph:
         """On a device, with real numbers in a precision."""
         move = lambda t: t.to(device, dtype if t.is_floating_point() else None)  # noqa: E731
         own = {f.name: getattr(self, f.name) for f in fields(self)} | {"edges": self.edges.map(move)}
+        own["taught"] = None if self.taught is None else self.taught.map(move)
         return Graph(**{name: move(x) if isinstance(x, Tensor) else x for name, x in own.items()})
 
     def __repr__(self) -> str:

@@ -24,6 +24,8 @@ class Inputs(ABC, Configured):
     draws: bool = False
     #: what rows are numbers of nodes, edges or graphs in; a network is given it before it is asked
     graph: Graph | None = None
+    #: rows that are computed together where nothing is learned; None is as many as is wise
+    together: int | None = None
     #: parts of the config that training never sees, and that follow from the rows
     aside: tuple[str, ...] = ()
 
@@ -43,6 +45,10 @@ class Inputs(ABC, Configured):
                 got=f"{type(rows).__name__} ({error})",
                 do="Pass one list of numbers for each row",
             ) from None
+
+    def brought(self, rows: Any) -> Any:
+        """What a user passes to predict, for `read`; a graph among it is made ready to be asked of (`NewGraph`)."""
+        return rows
 
     def drawn(self, x: Tensor, y: Tensor, keys: Tensor | None) -> tuple[Tensor, Tensor]:
         """What is asked of encoded rows, where that is drawn anew each time, such as which words are hidden.

@@ -13,7 +13,8 @@ Shapes     asked (B, 1) of nodes and graphs, (B, 2) of pairs of nodes
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -103,7 +104,7 @@ class HeldGraph(nn.Module):
         return self._held[0]
 
     def forward(self, asked: Tensor, num_layers: int) -> Reading:
-        graph = self.graph
+        graph = self.graph.while_learning if self.training else self.graph
         keys = noise.current.keys if self.training else None
         if self.level == "graph":
             return _of_graphs(graph, asked.flatten(), num_layers, keys)
@@ -151,3 +152,23 @@ def give_graph(model: nn.Module, graph: Graph | None) -> None:
     for module in model.modules():
         if graph is not None and isinstance(module, HeldGraph):
             module.put(graph)
+
+
+@contextmanager
+def asked_of(model: nn.Module, graph: Graph | None) -> Iterator[None]:
+    """Inside, the network holds another graph, on its own device; None is the one that it holds.
+
+    >>> model = nn.Sequential(HeldGraph("node"))
+    >>> with asked_of(model, Graph(torch.zeros(1, 1), Edges.of(torch.zeros(2, 0, dtype=torch.int64), num_nodes=1))):
+    ...     len(model[0].graph)
+    1
+    """
+    places = [module for module in model.modules() if isinstance(module, HeldGraph)] if graph is not None else []
+    before = [list(place._held) for place in places]
+    like = next((p for p in model.parameters() if p.is_floating_point()), torch.zeros(()))
+    try:
+        give_graph(model, None if graph is None else graph.to(like.device, like.dtype))
+        yield
+    finally:
+        for place, held in zip(places, before, strict=True):
+            place._held[:] = held

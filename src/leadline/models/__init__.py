@@ -136,7 +136,7 @@ TEXT_TASKS = {
 FROM_DATA = (
     *("dim_input", "dim_output", "channels", "channels_first", "size"),
     *("num_tokens", "num_source_tokens", "length", "len_source", "pad", "end", "sep"),
-    *("level", "dim_edge", "num_relations"),
+    *("level", "dim_edge", "num_relations", "num_kinds"),
 )
 
 
@@ -177,6 +177,12 @@ def build(
         asked = "tags" if kind == "tokens" and dim_output != told.get("num_tokens") else kind
         head = getattr(model_type, "own_head", {}).get(asked)
         options, dim_input = ({"head": head} if head else {}) | options, dim_input.shape_input
+        if "level" in inspect.signature(model_type).parameters and "level" not in told:
+            raise UserError(
+                f"{model_type.__name__} must be given a graph",
+                got=f"rows of shape {tuple(dim_input)} without edges",
+                do="Bring the edges: ll.data.graph(nodes, edges, target=…), or --edges FILE in a shell",
+            )
     shape = (dim_input,) if isinstance(dim_input, int) else tuple(dim_input)
     sizes = sizes_from(model_type, shape, told)
     if "dim_output" in inspect.signature(model_type).parameters:
@@ -252,7 +258,8 @@ def _of_graph(model_type: type[nn.Module], told: Mapping[str, Any]) -> dict[str,
         raise UserError(
             f"{model_type.__name__} must be given rows of numbers",
             got="questions about a graph",
-            do=f"Use {', '.join(readers[:-1])} or {readers[-1]}, which read graphs",
+            do=f"Use {' or '.join(readers)}, which read graphs; or read the nodes without their edges, "
+            "by ll.data.nodes_alone(data) or as a table",
         )
     return {arg: value for arg, value in told.items() if arg in wanted}
 

@@ -1,0 +1,116 @@
+"""Which pairs of nodes are joined: links that are held out, and as many pairs that are not, drawn from a seed.
+
+    asked      links and pairs without one, in each split
+    seen       the links of the training split alone: a network never reads one that it is asked of while it is tested
+
+A pair that is not joined is drawn evenly from all of them, so that a guess is right half of the time.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from leadline.data.account import counted
+from leadline.data.splits import split_indices
+from leadline.data.target import Target
+from leadline.errors import DataError, UserError
+
+
+@dataclass(frozen=True, eq=False)
+class Links:
+    """Args:
+        x: (n, 2), pairs of nodes.
+        y: (n,), whether they are joined.
+        parts: rows of the training, validation and test split.
+        kept: (E,), which links a network sees.
+    """
+
+    x: Tensor
+    y: Tensor
+    target: Target
+    parts: tuple[Tensor, Tensor, Tensor]
+    kept: np.ndarray
+    notes: tuple[str, ...]
+
+
+def link_rows(
+    pairs: np.ndarray, count: int, directed: bool, val: float, test: float, seed: int, negatives: float = 1.0
+) -> Links:
+    """Args:
+        pairs: (2, E), the links; those of a node to itself are not asked.
+        count: nodes in all.
+        negatives: pairs that are not joined for each that is.
+
+    >>> ring = np.stack([np.arange(10), (np.arange(10) + 1) % 10])
+    >>> rows = link_rows(ring, 10, False, 0.2, 0.2, seed=0)
+    >>> rows.kept.sum(), [len(part) for part in rows.parts], rows.y.float().mean().item()
+    (np.int64(6), [12, 4, 4], 0.5)
+    """
+    if not negatives > 0:
+        raise UserError("negatives must be above 0", got=f"negatives={negatives}", do="Leave it out for 1")
+    other = np.flatnonzero(pairs[0] != pairs[1])
+    code = _codes(pairs[:, other], count, directed)
+    code, back = np.unique(code, return_inverse=True)  # parallel links are one, and fall in one split
+    if len(code) < 3:
+        raise DataError("there must be at least 3 links to learn which nodes are joined", got=f"{len(code)}", do="Bring more")
+    parts = split_indices(len(code), val=val, test=test, seed=seed)
+    most = count * (count - 1) // (1 if directed else 2) - len(code)
+    wanted = [round(len(part) * negatives) for part in parts]
+    if sum(wanted) > most:
+        raise DataError(
+            "there must be pairs of nodes that are not joined, to tell links from",
+            got=f"{most} for {counted(len(code), 'link')}",
+            do=f"Pass negatives={max(most, 1) / len(code):.2g} or less" if most else "Bring a graph that is not complete",
+        )
+    none = _drawn(code, sum(wanted), count, directed, np.random.default_rng(seed))
+    first = np.zeros(len(code), dtype=np.int64)
+    first[back[::-1]] = other[::-1]  # the pair as it is written first
+    links, strangers = torch.from_numpy(pairs[:, first].T.copy()), torch.from_numpy(none.T.copy())
+    cut = np.cumsum([0, *wanted])
+    rows, at = [], 0
+    for k, part in enumerate(parts):
+        rows.append((links[part], strangers[cut[k] : cut[k + 1]]))
+    x = torch.cat([torch.cat(both) for both in rows])
+    y = torch.cat([torch.cat([torch.ones(len(a)), torch.zeros(len(b))]) for a, b in rows]).long()
+    sizes = [len(a) + len(b) for a, b in rows]
+    places = []
+    for size in sizes:
+        places.append(torch.arange(at, at + size))
+        at += size
+    of_code = np.zeros(len(code), dtype=bool)
+    of_code[parts[0].numpy()] = True
+    kept = np.ones(pairs.shape[1], dtype=bool)
+    kept[other] = of_code[back]
+    notes = (
+        f"{counted(len(parts[1]) + len(parts[2]), 'link')} held out: a network does not see them",
+        f"{counted(sum(wanted), 'pair')} of nodes that are not joined drawn with seed {seed}",
+    )
+    return Links(x, y, Target("binary", "joined", classes=("no", "yes")), (places[0], places[1], places[2]), kept, notes)
+
+
+def _codes(pairs: np.ndarray, count: int, directed: bool) -> np.ndarray:
+    low, high = (pairs[0], pairs[1]) if directed else (pairs.min(0), pairs.max(0))
+    return low * count + high
+
+
+def _drawn(code: np.ndarray, wanted: int, count: int, directed: bool, rng: np.random.Generator) -> np.ndarray:
+    """So many different pairs (2, n) of different nodes that are not among the codes, which are sorted."""
+    if count * count <= 4 * (wanted + len(code)) + 10_000:  # few: all of them in random order
+        a, b = np.divmod(np.arange(count * count, dtype=np.int64), count)
+        every = np.stack([a, b])[:, (a != b) if directed else (a < b)]
+        free = every[:, ~np.isin(_codes(every, count, directed), code)]
+        return free[:, rng.permutation(free.shape[1])[:wanted]]
+    found = np.zeros(0, dtype=np.int64)
+    while len(found) < wanted:
+        tried = rng.integers(0, count, (2, 2 * (wanted - len(found)) + 16))
+        tried = tried[:, tried[0] != tried[1]]
+        new = _codes(tried, count, directed)
+        new = new[~np.isin(new, code)]
+        joined = np.concatenate([found, new])
+        _, first = np.unique(joined, return_index=True)
+        found = joined[np.sort(first)]
+    return np.stack(np.divmod(found[:wanted], count))
