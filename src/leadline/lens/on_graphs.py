@@ -131,7 +131,7 @@ def _edges(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Edges | None:
 
 def passings(model: nn.Module, asked: Tensor | None = None) -> list[Passing]:
     """Every call of a layer on a graph, in order, while all nodes or some rows are asked for."""
-    with listened(model) as kept:
+    with torch.enable_grad(), listened(model) as kept:  # without, a large graph would be read in pieces
         model(everything(model) if asked is None else asked)
     if not kept:
         raise UserError(
