@@ -46,7 +46,7 @@ def of_own(x: Tensor, edges: Edges, name: str, make: Callable[[], Tensor]) -> Te
     if edges.__dict__.get("own numbers") is not x or x.requires_grad:
         return make()
     precise = torch.get_autocast_dtype(x.device.type) if torch.is_autocast_enabled(x.device.type) else x.dtype
-    return once(edges, f"own {name} in {precise}", lambda: make().to(precise))
+    return once(edges, f"{name} of own numbers in {precise}", lambda: make().to(precise))
 
 
 def owned(edges: Edges, x: Tensor) -> None:
@@ -61,7 +61,7 @@ def owned(edges: Edges, x: Tensor) -> None:
     """
     kept = edges.__dict__
     if kept.get("own numbers") is not x:
-        for name in [name for name in kept if name.startswith("own ")]:
+        for name in [name for name in kept if "of own numbers" in name]:
             del kept[name]
         kept["own numbers"] = x
 

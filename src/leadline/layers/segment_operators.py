@@ -20,10 +20,9 @@ from torch import Tensor
 
 from leadline.layers import segments_kernel
 from leadline.layers.kernels import has_triton
+from leadline.layers.segments_kernel import LONG
 
 _NEAR = 2**17  # numbers of which two copies stay near a core
-_LONG = 512  # edges of a node that one program of a GPU reads; more are read in pieces
-_NARROW = 16  # columns, up to which torch's reduction of segments is faster than its bags
 
 Plan = tuple[Tensor | None, Tensor | None, Tensor | None]
 
@@ -78,16 +77,19 @@ def edge_dot(a: Tensor, b: Tensor, target: Tensor, source: Tensor, num_heads: in
     return cast(Tensor, torch.ops.leadline.edge_dot(a, b, target, source, num_heads))
 
 
-def edge_shares(scores: Tensor, start: Tensor, target: Tensor) -> Tensor:
+def edge_shares(scores: Tensor, start: Tensor, target: Tensor, rows: Tensor | None = None) -> Tensor:
     """Eq. 4.
+
+    Args:
+        rows: those of many edges, as `pieces` says, on a GPU.
 
     >>> edge_shares(torch.zeros(4, 1), torch.tensor([0, 4]), torch.zeros(4, dtype=torch.int64)).flatten().tolist()
     [0.25, 0.25, 0.25, 0.25]
     """
-    return cast(Tensor, torch.ops.leadline.edge_shares(scores, start, target))
+    return cast(Tensor, torch.ops.leadline.edge_shares(scores, start, target, rows))
 
 
-def pieces(start: Tensor, most: int = _LONG) -> Plan:
+def pieces(start: Tensor, most: int = LONG) -> Plan:
     """Of the rows that have more than `most`: which they are, where each of their pieces begins and ends, (P, 2), and
     where the pieces of each begin, (R + 1,). None of all where there is no such row.
 
@@ -143,13 +145,17 @@ def _max_back(g: Tensor, which: Tensor, target: Tensor, order: Tensor, start: Te
 def _dot(a: Tensor, b: Tensor, target: Tensor, source: Tensor, num_heads: int) -> Tensor:
     some = max(1, _NEAR // max(1, a.shape[1])) if a.device.type == "cpu" else max(1, len(target))
     parts = [
-        (a.index_select(0, t).mul_(b.index_select(0, s))).unflatten(1, (num_heads, -1)).sum(-1)
+        (a.index_select(0, t).mul_(b.index_select(0, s))).unflatten(1, (num_heads, -1)).sum(-1, dtype=_wide(a))
         for t, s in zip(target.split(some), source.split(some))
     ]
-    return torch.cat(parts) if len(target) else a.new_zeros(0, num_heads)
+    return torch.cat(parts) if len(target) else a.new_zeros(0, num_heads, dtype=_wide(a))
 
 
-def _shares(scores: Tensor, start: Tensor, target: Tensor) -> Tensor:
+def _wide(x: Tensor) -> torch.dtype:
+    return torch.float64 if x.dtype == torch.float64 else torch.float32
+
+
+def _shares(scores: Tensor, start: Tensor, target: Tensor, rows: Tensor | None) -> Tensor:
     if not scores.numel():
         return torch.zeros_like(scores)
     most = torch.segment_reduce(scores.contiguous(), "max", offsets=start, unsafe=True)
@@ -186,10 +192,10 @@ def _dot_on_cuda(a: Tensor, b: Tensor, target: Tensor, source: Tensor, num_heads
     return ways(a, b, target, source, num_heads)
 
 
-def _shares_on_cuda(scores: Tensor, start: Tensor, target: Tensor) -> Tensor:
+def _shares_on_cuda(scores: Tensor, start: Tensor, target: Tensor, rows: Tensor | None) -> Tensor:
     if not _kernels_read(scores, len(scores)):
-        return _shares(scores, start, target)
-    return segments_kernel.edge_shares(scores, start)
+        return _shares(scores, start, target, None)
+    return segments_kernel.edge_shares(scores, start, rows)
 
 
 def _each_alone(op: Any, info: Any, dims: Any, *tensors: Any) -> tuple[Any, Any]:
@@ -237,13 +243,13 @@ for _schema, _anywhere, _cuda, _fake in (
         "edge_dot(Tensor a, Tensor b, Tensor target, Tensor source, int num_heads) -> Tensor",
         _dot,
         _dot_on_cuda,
-        lambda a, b, target, source, num_heads: a.new_empty(target.shape[0], num_heads),
+        lambda a, b, target, source, num_heads: a.new_empty(target.shape[0], num_heads, dtype=_wide(a)),
     ),
     (
-        "edge_shares(Tensor scores, Tensor start, Tensor target) -> Tensor",
+        "edge_shares(Tensor scores, Tensor start, Tensor target, Tensor? rows) -> Tensor",
         _shares,
         _shares_on_cuda,
-        lambda scores, start, target: torch.empty_like(scores, memory_format=torch.contiguous_format),
+        lambda scores, start, target, rows: torch.empty_like(scores, memory_format=torch.contiguous_format),
     ),
 ):
     _name = _schema.split("(")[0]
@@ -251,5 +257,7 @@ for _schema, _anywhere, _cuda, _fake in (
     _library.impl(_name, _anywhere, "CompositeExplicitAutograd")
     _library.impl(_name, _cuda, "CUDA")
     torch.library.register_fake(f"leadline::{_name}", _fake, lib=_library)
-    _rule = _sums_together if _name == "gather_sum" else functools.partial(_each_alone, getattr(torch.ops.leadline, _name))
+    _rule = (
+        _sums_together if _name == "gather_sum" else functools.partial(_each_alone, getattr(torch.ops.leadline, _name))
+    )
     torch.library.register_vmap(f"leadline::{_name}", _rule, lib=_library)

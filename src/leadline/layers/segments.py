@@ -187,13 +187,13 @@ class Way:
     def sum(self, x: Tensor, weight: Tensor | None) -> Tensor:
         edges = self.edges
         if not self.back:
-            return ops.gather_sum(x, edges.source, edges.start, weight, *self._plan(edges.start, x, "arriving"))
+            return ops.gather_sum(x, edges.source, edges.start, weight, *self.plan(edges.start, x, "arriving"))
         order, start = leaving(edges)
         index = once(edges, "where edges end that leave", lambda: edges.target[order])
         weight = None if weight is None else weight.index_select(0, order)
-        return ops.gather_sum(x, index, start, weight, *self._plan(start, x, "leaving"))
+        return ops.gather_sum(x, index, start, weight, *self.plan(start, x, "leaving"))
 
-    def _plan(self, start: Tensor, x: Tensor, name: str) -> tuple[Tensor | None, ...]:
+    def plan(self, start: Tensor, x: Tensor, name: str) -> tuple[Tensor | None, ...]:
         return once(self.edges, f"pieces of {name}", lambda: ops.pieces(start)) if x.is_cuda else (None, None, None)
 
     def dot(self, a: Tensor, b: Tensor, num_heads: int) -> Tensor:
@@ -222,8 +222,7 @@ class _Ends:
 
     def sorted(self, x: Tensor) -> tuple[Tensor | None, ...]:
         start = self.edges.start
-        plan = once(self.edges, "pieces of arriving", lambda: ops.pieces(start)) if x.is_cuda else (None, None, None)
-        return None, start, None, *plan
+        return None, start, None, *Way(self.edges).plan(start, x, "arriving")
 
 
 class _Begins:
@@ -237,8 +236,7 @@ class _Begins:
 
     def sorted(self, x: Tensor) -> tuple[Tensor | None, ...]:
         order, start = leaving(self.edges)
-        plan = once(self.edges, "pieces of leaving", lambda: ops.pieces(start)) if x.is_cuda else (None, None, None)
-        return order, start, None, *plan
+        return order, start, None, *Way(self.edges).plan(start, x, "leaving")
 
 
 class _Places:
@@ -379,7 +377,8 @@ class _Shares(torch.autograd.Function):
 
     @staticmethod
     def forward(scores: Tensor, edges: Edges) -> Tensor:
-        return ops.edge_shares(scores, edges.start, target(edges))
+        rows = Way(edges).plan(edges.start, scores, "arriving")[0]
+        return ops.edge_shares(scores, edges.start, target(edges), rows)
 
     @staticmethod
     def setup_context(ctx: Any, inputs: Any, output: Any) -> None:

@@ -18,6 +18,7 @@ from leadline.models.as_dense import as_dense, dense_matrix, tied
 from leadline.models.bert import BERT
 from leadline.models.boolean import Boolean
 from leadline.models.capacity import capacity, capacity_without_errors, crosstalk, flip_probability
+from leadline.models.cheb_net import ChebNet
 from leadline.models.checkpointed import checkpointed
 from leadline.models.circuit import Circuit, Unit, circuit_of
 from leadline.models.composed import Composed
@@ -29,13 +30,18 @@ from leadline.models.dense_memory import DenseMemory
 from leadline.models.dense_twin import dense_twin
 from leadline.models.densenet import DenseNet
 from leadline.models.dichotomies import count_dichotomies, cover, estimate_share, share_separable
+from leadline.models.edge_network import EdgeNetwork
 from leadline.models.encoder_decoder import EncoderDecoder
 from leadline.models.equation import equations
 from leadline.models.fixed_joints import FixedJoints, smoothest
 from leadline.models.fusion import compose, fuse
 from leadline.models.gabor import Gabor
+from leadline.models.gat import GAT
 from leadline.models.gcn import GCN
+from leadline.models.gin import GIN
 from leadline.models.gpt import GPT
+from leadline.models.graph_sage import GraphSAGE
+from leadline.models.graph_transformer import GraphTransformer
 from leadline.models.grid_detector import GridDetector
 from leadline.models.highway import Highway
 from leadline.models.hopfield import Hopfield
@@ -46,6 +52,7 @@ from leadline.models.kinds import kind
 from leadline.models.lenet import LeNet
 from leadline.models.linear import Linear
 from leadline.models.lora import lora, merged
+from leadline.models.message_net import MessageNet
 from leadline.models.mlp import MLP
 from leadline.models.modern_hopfield import ModernHopfield
 from leadline.models.named_weights import load_named, torchvision_names
@@ -56,6 +63,8 @@ from leadline.models.perceptron import Perceptron
 from leadline.models.polynomial import Polynomial
 from leadline.models.pruning import prune
 from leadline.models.recurrent import Recurrent
+from leadline.models.recursive_graph_net import RecursiveGraphNet
+from leadline.models.relational_gcn import RelationalGCN
 from leadline.models.residual import Residual
 from leadline.models.resnet import ResNet
 from leadline.models.resnext import ResNeXt
@@ -120,6 +129,15 @@ MODELS: dict[str, type[nn.Module]] = {
     "Recurrent": Recurrent,
     "EncoderDecoder": EncoderDecoder,
     "GCN": GCN,
+    "GraphSAGE": GraphSAGE,
+    "GAT": GAT,
+    "GIN": GIN,
+    "ChebNet": ChebNet,
+    "MessageNet": MessageNet,
+    "EdgeNetwork": EdgeNetwork,
+    "RelationalGCN": RelationalGCN,
+    "RecursiveGraphNet": RecursiveGraphNet,
+    "GraphTransformer": GraphTransformer,
 }
 
 #: what models of text can learn, by the tasks of `leadline.data.text`
@@ -318,6 +336,15 @@ def choices(model_type: type[nn.Module]) -> dict[str, inspect.Parameter]:
 __all__ = [
     "BERT",
     "GCN",
+    "GraphSAGE",
+    "GAT",
+    "GIN",
+    "ChebNet",
+    "MessageNet",
+    "EdgeNetwork",
+    "RelationalGCN",
+    "RecursiveGraphNet",
+    "GraphTransformer",
     "GPT",
     "MLP",
     "MODELS",
