@@ -323,7 +323,7 @@ class Peeks(nn.Module):
 
 def test_a_layer_that_knows_the_order_is_noticed():
     graph = graph_from(KARATE)
-    assert layer_error(Peeks(), graph.x, graph.edges, torch.randperm(34)) > 0.1
+    assert layer_error(Peeks(), (graph.x, graph.edges), graph.edges, torch.randperm(34)) > 0.1
     net = seeded(graph, num_layers=2)
     net.layers[1] = Peeks()
     view = ll.lens.node_order(net)

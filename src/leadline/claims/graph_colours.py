@@ -36,7 +36,7 @@ _PAIRS = {
     "Graphs of equal Weisfeiler-Lehman colours have equal answers from every message passing network, whatever its "
     "weights, though they are not the same graph; nodes of one colour have equal states",
     "Xu et al. 2019; Morris et al. 2019; UDL notes 13; lecture notes 7.4",
-    misprint="lecture notes say that the Weisfeiler-Lehman test decides whether graphs are isomorphic; it only refutes it",
+    misprint="lecture notes say that the Weisfeiler-Lehman test decides whether graphs are isomorphic; it only refutes",
 )
 def colours_bound_networks(full: bool) -> Evidence:
     points: dict[str, tuple[tuple[float, ...], tuple[float, ...]]] = {}
@@ -59,9 +59,10 @@ def colours_bound_networks(full: bool) -> Evidence:
         worst = max(worst, *gaps)
         count = len(names) // len(seeds)
         points[word] = (tuple(map(float, range(count))), tuple(max(g, 1e-18) for g in gaps[:count]))
-        marked = Graph.union([Graph(torch.eye(num, dtype=torch.float64), g.edges) for g in graphs])
+        names_ = 2 * torch.randn(num, 2, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+        marked = Graph.union([Graph(names_, g.edges) for g in graphs])
         torch.manual_seed(0)
-        out = Stack(marked, "sum", 3, level="graph")(torch.tensor([[0], [1]]))
+        out = Stack(marked, "sum", 3, dim=32, level="graph", readout="max")(torch.tensor([[0], [1]]))
         told = min(told, float((out[0] - out[1]).detach().abs().max()))
     graph = random_graph(30, 1.5, seed=6, joined=False)
     constant = Graph(torch.ones(30, 2, dtype=torch.float64), graph.edges)

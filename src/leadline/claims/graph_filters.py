@@ -16,8 +16,8 @@ from leadline.reference import adjacency, message_passing
 
 @claim(
     "polynomials-are-spectral",
-    "A polynomial of the Laplacian of degree K is a spectral filter, Σ α_k L^k = U (Σ α_k Λ^k) Uᵀ; it reads K hops, and "
-    "has K + 1 weights where a free filter has as many as nodes",
+    "A polynomial of the Laplacian of degree K is a spectral filter, Σ α_k L^k = U (Σ α_k Λ^k) Uᵀ; it reads K hops, "
+    "and has K + 1 weights where a free filter has as many as nodes",
     "Defferrard et al. 2016; lecture notes 7.5; UDL notes 13",
     misprint="lecture notes sum p_mn(L) x_n over nodes; m and n number channels, and the offset belongs to m",
 )
@@ -72,7 +72,7 @@ def spectral_filters_stay(full: bool) -> Evidence:
     first = random_graph(num, 3, seed=0)
     others = {"its own": first} | {f"other {k}": random_graph(num, 3, seed=10 + k) for k in range(1, 6 if full else 4)}
     wanted = lambda v: np.exp(-3 * v)  # noqa: E731 - heat that spreads
-    values, U = _waves(dense(first))  # noqa: N806
+    values, _ = _waves(dense(first))
     free = wanted(values)
     powers = np.stack([values**k for k in range(7)], 1)
     alphas = np.linalg.lstsq(powers, free, rcond=None)[0]

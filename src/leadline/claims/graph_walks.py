@@ -122,7 +122,7 @@ def _connected(pairs: list[tuple[int, int]]) -> bool:
 
 
 #: networks of which a layer reads more than one step
-WIDER = ("ChebNet", "SpectralNet", "RecursiveGNN")
+WIDER = ("ChebNet", "EdgeNetwork", "RecursiveGraphNet")
 
 
 @claim(

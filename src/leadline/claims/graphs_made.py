@@ -125,7 +125,7 @@ class Stack(nn.Module):
 def networks(graph: Graph, level: str = "node", num_layers: int = 2, seed: int = 0) -> Iterator[tuple[str, nn.Module]]:
     """Every network of `leadline.models` that reads graphs, in float64 and at rest, on this one."""
     wanted = {"level": level, "dim_input": graph.x.shape[1], "dim_output": 3, "dim": 8, "num_layers": num_layers}
-    wanted |= {"num_relations": 1, "dim_edge": 0, "p_drop": 0.0}
+    wanted |= {"num_relations": 1, "dim_edge": 0, "p_drop": 0.0, "num_hops": 1}
     for name, kind in MODELS.items():
         known = inspect.signature(kind).parameters
         if "level" not in known:

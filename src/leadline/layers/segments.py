@@ -46,7 +46,7 @@ def mean(messages: Tensor, edges: Edges) -> Tensor:
     >>> mean(torch.tensor([[1.0], [2.0], [4.0]]), edges).tolist()
     [[1.0], [3.0]]
     """
-    per = once(edges, "one over the edges there", lambda: 1 / edges.start.diff().clamp(min=1))
+    per = once(edges, "one over the edges there", lambda: 1 / edges.start.diff().clamp(min=1).double())
     return total(messages, edges) * per.to(messages.dtype).view(-1, *(1,) * (messages.dim() - 1))
 
 

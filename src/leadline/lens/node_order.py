@@ -91,7 +91,7 @@ def node_order(model: Any, *, num: int = 3, seed: int = 0) -> NodeOrder:
         for _ in range(whole("num", num, 1, usual=3)):
             order = _order(graph, generator)
             for k, call in enumerate(calls):
-                found = layer_error(call.module, call.h, call.edges, order)
+                found = layer_error(call.module, call.read, call.edges, order)
                 errors[k] = max(errors[k], found)
             place = torch.empty_like(order)
             place[order] = torch.arange(len(order))
@@ -105,21 +105,38 @@ def node_order(model: Any, *, num: int = 3, seed: int = 0) -> NodeOrder:
     return NodeOrder((*(call.name for call in calls), "output"), errors, printed)
 
 
-def layer_error(layer: nn.Module, h: Tensor, edges: Edges, order: Tensor) -> float:
+def layer_error(layer: nn.Module, read: tuple[Any, ...], edges: Edges, order: Tensor) -> float:
     """Eq. 1 of one layer on a whole graph.
+
+    Args:
+        read: what it is called with: a row a node, the edges, and a row an edge where it reads these.
 
     >>> class Mean(nn.Module):
     ...     def forward(self, h, edges):
     ...         from leadline.layers.segments import mean
     ...         return mean(h[edges.source], edges)
     >>> edges = Edges.of(torch.tensor([[0, 1, 2], [1, 2, 0]]), num_nodes=3)
-    >>> layer_error(Mean(), torch.tensor([[1.0], [2.0], [3.0]]), edges, torch.tensor([2, 0, 1]))
+    >>> layer_error(Mean(), (torch.tensor([[1.0], [2.0], [3.0]]), edges), edges, torch.tensor([2, 0, 1]))
     0.0
     """
     if edges.num_sources != edges.num_targets:
         raise UserError("a layer must be looked at on a whole graph", got="a part of one", do="Leave sampling out")
-    moved = layer(h[order], permuted(Graph(h, edges), order).edges)
-    return _error(moved, layer(h, edges)[order])
+    there = permuted(Graph(torch.zeros(len(order), 1), edges.with_(number=torch.arange(len(edges)))), order).edges
+    number = torch.arange(len(edges)) if there.number is None else there.number
+
+    first = next(part for part in read if isinstance(part, Tensor))
+
+    def moved(part: Any) -> Any:
+        if isinstance(part, Edges):
+            return there
+        if not isinstance(part, Tensor):
+            return part
+        return part[order] if part is first or len(part) != len(number) else part[number]
+
+    found, expected = layer(*(moved(part) for part in read)), layer(*read)
+    if isinstance(found, tuple):
+        return max(_error(found[0], expected[0][order]), _error(found[1], expected[1][number]))
+    return _error(found, expected[order])
 
 
 def permuted(graph: Graph, order: Tensor) -> Graph:

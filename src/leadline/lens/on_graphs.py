@@ -27,13 +27,17 @@ from leadline.settings import given, whole
 
 @dataclass(frozen=True, eq=False)
 class Passing:
-    """One call of a layer: its path, the module, what it read (N_s, D), along which edges, and what it put out."""
+    """One call of a layer: its path, the module, what it read (N_s, D), along which edges, and what it put out (N, D').
+
+    Where a layer reads numbers of edges too, `read` has everything that it was called with.
+    """
 
     name: str
     module: nn.Module
     h: Tensor
     edges: Edges
     out: Tensor
+    read: tuple[Any, ...]
 
 
 def graph_of(source: Any) -> Graph:
@@ -110,8 +114,9 @@ def listened(model: nn.Module) -> Iterator[list[Passing]]:
                 return
             inside.pop()
             h = next((a for a in (*args, *kwargs.values()) if isinstance(a, Tensor)), None)
+            out = out[0] if isinstance(out, tuple) else out  # of one that updates edges too, the nodes
             if not inside and h is not None and isinstance(out, Tensor):
-                kept.append(Passing(name, module, h, edges, out))
+                kept.append(Passing(name, module, h, edges, out, (*args, *kwargs.values())))
 
         return hook
 
