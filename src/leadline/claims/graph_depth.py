@@ -139,7 +139,7 @@ def _accuracy(graph: Graph, y: Tensor, layers: int, residual: str, steps: int = 
     """Of nodes without a label, trained on half of them."""
     net, rows = _net(graph, layers, residual), torch.arange(len(y))[:, None]
     train = torch.rand(len(y), generator=torch.Generator().manual_seed(0)) < 0.5
-    optimizer = torch.optim.Adam(net.parameters(), lr=0.005)
+    optimizer = torch.optim.Adam(net.parameters(), lr=0.01)
     for _ in range(steps):
         optimizer.zero_grad()
         nn.functional.cross_entropy(net(rows)[train], y[train]).backward()
