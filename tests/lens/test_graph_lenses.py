@@ -330,6 +330,69 @@ def test_a_layer_that_knows_the_order_is_noticed():
     assert not view.holds and view.errors[0] < 1e-9 < view.errors[1]
 
 
+# ── attention ──
+
+
+def held(net, graph):
+    net.held.put(graph)
+    return net
+
+
+@pytest.mark.parametrize("version", [1, 2])
+def test_attention_is_what_mixes_the_values(version):
+    torch.manual_seed(0)
+    graph = graph_from(KARATE)
+    net = held(ll.models.GAT(4, 3, dim=8, num_heads=2, num_layers=2, version=version), graph)
+    view = ll.lens.edge_attention(net)
+    assert len(view.names) == 2 and view.weights[0].shape == (2 * 78 + 34, 2)
+    twin = network_of(net)
+    call = passings(twin)[0]
+    P = np.zeros((2, 34, 34))
+    P[:, view.pairs[0][:, 1], view.pairs[0][:, 0]] = view.weights[0].T
+    assert np.allclose(P.sum(2), 1)
+    v = call.module.value(call.h).unflatten(1, (2, 4)).detach().numpy()
+    mixed = np.einsum("hij,jhk->ihk", P, v).reshape(34, 8)
+    assert np.allclose(mixed + call.module.bias.detach().numpy(), call.out.detach().numpy())
+
+
+def test_a_transformer_on_a_graph_looks_at_neighbours_alone():
+    torch.manual_seed(0)
+    net = held(ll.models.GraphTransformer(4, 3, dim=8, num_heads=2, num_layers=1, num_hops=1), graph_from(KARATE))
+    view = ll.lens.edge_attention(net)
+    assert {tuple(sorted(p)) for p in view.pairs[0].tolist() if p[0] != p[1]} == {
+        tuple(sorted(e)) for e in KARATE.edges
+    }
+    sums = np.zeros((34, 2))
+    np.add.at(sums, view.pairs[0][:, 1], view.weights[0])
+    assert np.allclose(sums, 1)
+
+
+def test_focus_is_0_of_even_shares():
+    net = held(ll.models.GAT(4, 3, dim=8, num_layers=1), graph_from(KARATE))
+    for layer in net.modules():
+        for name in ("from_source", "from_target"):
+            if getattr(layer, name, None) is not None:
+                nn.init.zeros_(getattr(layer, name))
+    assert np.nanmax(np.abs(ll.lens.edge_attention(net).focus[0])) < 1e-9
+    with pytest.raises(UserError, match="look along edges"):
+        ll.lens.edge_attention(held(ll.models.GCN(4, 3), graph_from(KARATE)))
+
+
+def test_every_network_on_graphs_is_heard():
+    import inspect
+
+    both = Graph.union([graph_from(KARATE), graph_from(nx.cycle_graph(7), seed=1)])
+    for kind in ll.models.MODELS.values():
+        if "level" not in inspect.signature(kind).parameters:
+            continue
+        for level in ("node", "graph"):
+            torch.manual_seed(0)
+            net = held(kind(dim_input=4, dim_output=2, level=level), both)
+            assert ll.lens.over_smoothing(net).energy.min() >= 0, kind
+            assert ll.lens.node_order(net).holds, kind
+            assert ll.lens.node_influence(net, 0).influence.sum() == pytest.approx(1), kind
+
+
 # ── they leave no trace, and all can be drawn ──
 
 

@@ -74,6 +74,7 @@ from leadline.lens.depth import Depth, depth
 from leadline.lens.derivative_graph import DerivativeGraph, derivative_graph
 from leadline.lens.dissection import Dissection, dissection
 from leadline.lens.distance import Distance, distance
+from leadline.lens.edge_attention import EdgeAttention, Mixings, edge_attention, mixings
 from leadline.lens.embedding_neighbours import EmbeddingNeighbours, embedding_neighbours
 from leadline.lens.equivariance import Equivariance, equivariance
 from leadline.lens.fading import Fading, fading
@@ -134,6 +135,10 @@ from leadline.lens.vocabulary import Vocabulary, vocabulary
 from leadline.lens.weight_loss import WeightLoss
 
 __all__ = [
+    "EdgeAttention",
+    "Mixings",
+    "edge_attention",
+    "mixings",
     "GraphDrawing",
     "graph_drawing",
     "graph_part",
