@@ -40,6 +40,7 @@ from leadline.engine.member import Member
 from leadline.engine.together import Together
 from leadline.errors import UserError
 from leadline.layers.batch_statistics import BatchRenorm, GhostBatchNorm
+from leadline.layers.held_graph import give_graph
 from leadline.layers.noise import draws_noise
 from leadline.likelihoods import Likelihood
 from leadline.names import suggest
@@ -111,6 +112,7 @@ def fit_many(
     for part in parts:
         groups.setdefault(part.group(), []).append(part)
     for group in groups.values():
+        give_graph(group[0].model, group[0].data.inputs.graph)
         refuse(doctor.before(group[0].model, group[0].data, group[0].likelihood))
     for group in groups.values():
         together = len(group) > 1 and group[0].obstacle() is None
@@ -295,7 +297,7 @@ class _Part:
             return f"{self.likelihood.headline} is no mean over rows"
         rows = self.data.train
         if self.data.inputs.sizes(tuple(rows.x.shape[1:])):
-            return "rows are tokens"
+            return "rows are tokens, or ask of a graph"
         if self.data.inputs.late and 4 * rows.x.numel() > _MOST_BYTES:
             return "the pictures, as numbers, would not fit in memory"
         return None

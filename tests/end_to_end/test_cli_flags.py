@@ -29,6 +29,10 @@ PICTURES = (
     "--task --labels --masks --boxes --target --classes --size --colour --fit --val --test --data-seed --split "
     "--workers --cache"
 )
+GRAPH = (
+    "--edges --target --level --key --ends --directed --weight --relation --node-kind --graph --graphs --features "
+    "--kind --order --drop --categories --log --bad-edges --inductive --val --test --split --split-seed --negatives"
+)
 CONV_NET = "--widths --depth --kernel --norm --p-drop"
 FAMILIES = (
     "--variance --sigma --label-smoothing --coldness --edge --kappa --form --families --weighting --dice --num-boxes "
@@ -45,8 +49,9 @@ FROZEN = {
     "search": f"{SEARCH} {MLP} {SETTINGS}",
     "search cars.csv": f"{SEARCH} {MLP} {SETTINGS} {TABLE}",
     "resume": "--data --report",
-    "evaluate": "--split --data",
-    "predict": "--output --interval",
+    "evaluate": "--split --data --edges",
+    "predict": "--edges --output --interval",
+    "show data nodes.csv --edges edges.csv": GRAPH,
     "train xor --model Linear --rule Newton": f"{RUN} {SETTINGS} --ridge --tolerance --num --noise --data-seed --val "
     "--test",
     "train xor --model Perceptron": f"{RUN} {SETTINGS} --bias --keep --num --noise --data-seed --val --test",

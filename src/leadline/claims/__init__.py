@@ -45,6 +45,7 @@ from leadline.claims import (  # noqa: F401 - they enter claims
     residual_depth,
     seeing,
     sequence_to_sequence,
+    sets,
     shrinkage,
     sizes_of_transformers,
     sliding,

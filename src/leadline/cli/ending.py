@@ -10,6 +10,7 @@ from leadline.cli.forecasts import beside_naive, shown
 from leadline.cli.screen import Screen
 from leadline.cli.translated import translated_at_the_end
 from leadline.data.account import counted
+from leadline.data.graph_inputs import GraphInputs
 from leadline.data.pictures import Pictures
 from leadline.data.series_windows import Windows
 from leadline.data.tokens import Tokens
@@ -67,6 +68,8 @@ def next_steps(run: Run, folder: str) -> list[str]:
     writes = []
     if isinstance(run.inputs, Windows):
         rows = "so-far.csv"
+    if isinstance(run.inputs, GraphInputs):
+        rows = "nodes.csv --edges edges.csv"
     if isinstance(run.inputs, Tokens):
         rows = "questions.csv" if run.inputs.task == "spans" else "lines.txt"
         writes = [f"leadline generate {folder} --prompt '…'"] if run.inputs.task in ("next", "pairs") else []

@@ -1,4 +1,4 @@
-"""What a run on a graph says: of the nodes of a new graph, of nodes or pairs that a table names, of those without value."""
+"""What a run on a graph says: of a new graph, of nodes or pairs that a table names, of nodes that had no value."""
 
 from __future__ import annotations
 
@@ -23,7 +23,9 @@ if TYPE_CHECKING:
     from leadline.run import Run
 
 
-def graph_columns(trained: Run, what: str | None, edges: str | None, level: float | None) -> tuple[Table, dict[str, Any]]:
+def graph_columns(
+    trained: Run, what: str | None, edges: str | None, level: float | None
+) -> tuple[Table, dict[str, Any]]:
     """The rows that come back, and the columns that are added to them."""
     inputs = cast(GraphInputs, trained.inputs)
     if what is None:
@@ -87,7 +89,7 @@ def _named_rows(inputs: GraphInputs, table: Table) -> tuple[Table, Tensor]:
     absent = [name for name in wanted if name not in table.columns]
     if absent:
         raise DataError(
-            f"{table.source} must have the column{'s' if wanted[1:] else ''} {' and '.join(wanted)}, which name what is asked",
+            f"{table.source} must have {' and '.join(wanted)}, which name what is asked",
             got=f"the columns {', '.join(list(table.columns)[:6])}",
             do="Rename one, or bring a new graph with --edges FILE",
         )
@@ -121,4 +123,3 @@ def _without_value(trained: Run, inputs: GraphInputs) -> tuple[Table, Tensor]:
     names = inputs.ids or tuple(map(str, range(count)))
     name = (inputs.roles.graph if one == "graph" else inputs.roles.key) or ("graph" if one == "graph" else "id")
     return Table({name: Text([names[k] for k in rows[:, 0].tolist()])}, np.arange(len(rows))), rows
-

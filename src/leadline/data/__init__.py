@@ -29,11 +29,13 @@ from leadline.data.curves import (
     uneven_noise,
 )
 from leadline.data.data import Batch, Data, Split
+from leadline.data.edge_graph import edge_graph, graph_of_edge_graph, incidence
 from leadline.data.folder import find_task
 from leadline.data.folds import folds
 from leadline.data.graph_formats import EDGE_LISTS, GRAPHML, holds_graph
 from leadline.data.graph_inputs import GraphInputs
 from leadline.data.graph_made import communities, karate, molecules, nodes_alone, random_graphs
+from leadline.data.graph_shapes import complete_graph, nearest, picture_graph, point_graph
 from leadline.data.graph_source import graph
 from leadline.data.idx import holds_idx, idx
 from leadline.data.images import images
@@ -51,6 +53,9 @@ from leadline.data.sequence_inputs import Sequences
 from leadline.data.sequences import sequences
 from leadline.data.series import series
 from leadline.data.series_windows import Windows
+from leadline.data.set_inputs import Sets
+from leadline.data.sets import sets
+from leadline.data.solids import solids
 from leadline.data.table import ENDINGS, table
 from leadline.data.target import Target
 from leadline.data.text import text
@@ -73,7 +78,7 @@ SOURCES: dict[str, Callable[..., Data]] = {
         *(line, linear, twelve_points, gabor, sine, quasi_sine, uneven_noise, step, smooth, cubic, gap),
         *(inverse, branches),
         patterns,
-        scenes,
+        *(scenes, solids),
         *(wind_direction, wind_speed, pedestrians, repayment, height_weight, car_prices),
         *(karate, communities, random_graphs, molecules),
     )
@@ -81,24 +86,28 @@ SOURCES: dict[str, Callable[..., Data]] = {
 
 _FROM_FILES: dict[str, Callable[..., Data]] = {
     **{"table": table, "images": images, "idx": idx, "text": text},
-    **{"series": series, "sequences": sequences, "graph": graph},
+    **{"series": series, "sequences": sequences, "sets": sets, "graph": graph},
 }
 
 #: options that tell what a path is read as, whatever its ending
-_SAYS = {"edges": "graph", "ends": "graph", "level": "graph", "text": "text", "source": "text", "horizon": "series", "sequence": "sequences", "field": "sequences"}
+_SAYS = {
+    **dict.fromkeys(("edges", "ends", "level"), "graph"),
+    **dict.fromkeys(("text", "source"), "text"),
+    **{"horizon": "series", "sequence": "sequences", "field": "sequences", "set": "sets", "coordinates": "sets"},
+}
 
 #: ways to turn raw rows into network inputs, by the name under which a run records them
 INPUTS: dict[str, type[Inputs]] = {
     kind.__name__: kind
     for kind in (
-        *(Identity, Standardize, Rescale, TableInputs, Whiten, Pictures, Colours, Tokens, Windows, Sequences),
+        *(Identity, Standardize, Rescale, TableInputs, Whiten, Pictures, Colours, Tokens, Windows, Sequences, Sets),
         GraphInputs,
     )
 }
 
 
 def source(name: str) -> Callable[..., Data]:
-    """The source of a name, "table", "images", "idx", "text", "series", "sequences" and "graph" included; an unknown
+    """The source of a name, those that read files ("table", "images", "text", "graph" …) included; an unknown
     name answers with the closest one.
 
     >>> source("moons").__name__
@@ -210,6 +219,7 @@ __all__ = [
     "Inputs",
     "Pictures",
     "Sequences",
+    "Sets",
     "Split",
     "Target",
     "Tokens",
@@ -217,21 +227,29 @@ __all__ = [
     "arrays",
     "bootstrap",
     "colours",
+    "complete_graph",
+    "edge_graph",
     "find_task",
     "folds",
     "graph",
+    "graph_of_edge_graph",
     "idx",
     "images",
+    "incidence",
     "inputs_from",
     "is_path",
     "label_noise",
     "load",
     "memories",
+    "nearest",
     "nodes_alone",
+    "picture_graph",
+    "point_graph",
     "reader_of",
     "reconstruction",
     "sequences",
     "series",
+    "sets",
     "source",
     "table",
     "text",

@@ -22,8 +22,9 @@ import torch
 from torch import Tensor
 
 from leadline.data.account import counted
-from leadline.data.columns import Column, TableInputs
+from leadline.data.columns import TableInputs
 from leadline.data.data import Data, Split
+from leadline.data.graph_inputs import GraphInputs, relearned
 from leadline.data.inputs import Identity, Inputs, Rescale, Standardize
 from leadline.data.outcome import with_figures
 from leadline.data.outcomes import strata
@@ -191,18 +192,15 @@ def _learned(inputs: Inputs, x: Tensor) -> Inputs:
         return Standardize.fit(x, inputs.names)
     if isinstance(inputs, Pictures):
         return Pictures.of(x, inputs.fit)
+    if isinstance(inputs, GraphInputs):
+        return inputs.learned(x)
     if isinstance(inputs, TableInputs):
-        return TableInputs([_column(own, x[:, j].numpy()) for j, own in enumerate(inputs.columns)])
+        return TableInputs([relearned(own, x[:, j].numpy()) for j, own in enumerate(inputs.columns)])
     raise DataError(
         "inputs must be of a kind whose figures can be learned anew",
         got=type(inputs).__name__,
         do="Encode the rows beforehand, and let ll.data.arrays(x, y) make the data",
     )
-
-
-def _column(own: Column, values: np.ndarray) -> Column:
-    fitted = Column.fit(own.name, own.kind, values, style=own.style, levels=own.levels, log=own.log)
-    return replace(fitted, gaps=own.gaps, cycles=own.cycles)
 
 
 def as_seen(fold: Data, x: Tensor) -> Tensor:

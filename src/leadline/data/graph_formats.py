@@ -118,14 +118,17 @@ def _is_networkx(what: Any) -> bool:
 
 
 def _is_pyg(what: Any) -> bool:
-    return hasattr(what, "edge_index") and hasattr(what, "num_nodes") or hasattr(what, "edge_types")
+    return (hasattr(what, "edge_index") and hasattr(what, "num_nodes")) or hasattr(what, "edge_types")
 
 
 def _of_networkx(what: Any) -> tuple[Table, Table, dict[str, Any]]:
     nodes = list(what.nodes(data=True))
     edges = list(what.edges(data=True))
     of_nodes = {"id": _words([name for name, _ in nodes]), **_attributes([own for _, own in nodes], "id")}
-    of_edges: dict[str, Cells] = {"source": _words([a for a, _, _ in edges]), "target": _words([b for _, b, _ in edges])}
+    of_edges: dict[str, Cells] = {
+        "source": _words([a for a, _, _ in edges]),
+        "target": _words([b for _, b, _ in edges]),
+    }
     of_edges |= _attributes([own for _, _, own in edges], "source", "target")
     more: dict[str, Any] = {"directed": bool(what.is_directed()), "key": "id", "ends": ("source", "target")}
     if "weight" in of_edges:
@@ -202,7 +205,10 @@ def _of_pyg(what: Any) -> tuple[Table, Table, dict[str, Any]]:
 
 def _of_hetero(what: Any) -> tuple[Table, Table, dict[str, Any]]:
     """Nodes of all kinds one behind the other, named kind:number."""
-    parts, ids, kinds, first = [], [], [], {}
+    parts: list[tuple[int, dict[str, Cells]]] = []
+    ids: list[str] = []
+    kinds: list[str] = []
+    first: dict[Any, int] = {}
     for kind in what.node_types:
         store = what[kind]
         count = int(store.num_nodes)
@@ -260,7 +266,9 @@ def array_tables(x: Any, pairs: Any, y: Any = None, weight: Any = None) -> tuple
         own = own[:, None]
     if own.ndim != 2 or own.dtype.kind not in "fiub":
         raise DataError(
-            "x must have a row of numbers for each node", got=f"{own.dtype} of shape {own.shape}", do="Pass (nodes, numbers)"
+            "x must have a row of numbers for each node",
+            got=f"{own.dtype} of shape {own.shape}",
+            do="Pass (nodes, numbers)",
         )
     if ends.ndim != 2 or 2 not in ends.shape or (ends.size and ends.dtype.kind not in "iu" and (ends % 1 != 0).any()):
         raise DataError(
@@ -295,10 +303,13 @@ def _joined(
         columns: dict[str, Cells] = {graph: Text([n for n, count in zip(names, sizes) for _ in range(count)])}
         for name in dict.fromkeys(name for table in own for name in table.columns):  # type: ignore[union-attr]
             cells = [t.columns.get(name, np.full(n, math.nan)) for t, n in zip(own, sizes)]  # type: ignore[union-attr]
-            if all(isinstance(c, np.ndarray) for c in cells):
-                columns[name] = np.concatenate(cells)
+            arrays = [c for c in cells if isinstance(c, np.ndarray)]
+            if len(arrays) == len(cells):
+                columns[name] = np.concatenate(arrays)
             else:
-                columns[name] = Text([c[k] if isinstance(c, Text) else None for c, n in zip(cells, sizes) for k in range(n)])
+                columns[name] = Text(
+                    [c[k] if isinstance(c, Text) else None for c, n in zip(cells, sizes) for k in range(n)]
+                )
         tables.append(Table(columns, np.arange(sum(sizes)), source=("nodes", "edges")[place]))
     more = {**parts[0][2], "graph": graph}
     labels = [part[2].get("labels", {}) for part in parts]
@@ -319,7 +330,8 @@ def _edge_list(path: Path) -> Table:
         lines = path.read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
         raise DataError("an edge list must be a file of text", got=f"{path} ({error})", do="Check it") from None
-    rows, numbers = [], []
+    rows: list[list[str]] = []
+    numbers: list[int] = []
     for place, line in enumerate(lines, 1):
         words = line.replace(",", " ").split()
         if not words or words[0][0] in "#%":
@@ -349,7 +361,12 @@ def _graphml(path: Path, graph: str) -> tuple[Table, Table, dict[str, Any]]:
         raise DataError(f"{path.name} must be whole GraphML", got=f"{error}", do="Write it again") from None
     bare = lambda tag: str(tag).rpartition("}")[2]  # noqa: E731
     keys = {
-        e.get("id"): (e.get("for", "all"), e.get("attr.name") or str(e.get("id")), e.get("attr.type", "string"), _default(e))
+        e.get("id"): (
+            e.get("for", "all"),
+            e.get("attr.name") or str(e.get("id")),
+            e.get("attr.type", "string"),
+            _default(e),
+        )
         for e in root.iter()
         if bare(e.tag) == "key"
     }
@@ -385,7 +402,9 @@ def _of_element(element: Any, keys: Mapping[Any, Any], source: str, bare: Any) -
     )
 
 
-def _data(elements: Sequence[Any], kind: str, keys: Mapping[Any, Any], bare: Any, taken: Sequence[str]) -> dict[str, Cells]:
+def _data(
+    elements: Sequence[Any], kind: str, keys: Mapping[Any, Any], bare: Any, taken: Sequence[str]
+) -> dict[str, Cells]:
     columns: dict[str, Cells] = {}
     own = [{e.get("key"): e.text for e in element if bare(e.tag) == "data"} for element in elements]
     for key, (for_, name, _, default) in keys.items():

@@ -5,7 +5,7 @@
     edge       (2,)                 a pair of nodes, joined or not
     graph      (1,)                 one of many graphs
 
-Columns of nodes and edges become numbers as those of a table do (`leadline.data.columns`), with the figures of the nodes
+Columns of nodes and edges become numbers as those of a table do (`leadline.data.columns`), by the figures of the nodes
 that training reads: all of them where one graph is given whole, the training nodes alone where the others are not
 seen. A graph is far larger than what is to be known of it, so that a record has its digest: a run that is read back
 finds the graph where its recipe says, and without it still reads new graphs of the same columns.
@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from functools import cached_property
 from typing import Any
 
@@ -32,6 +32,7 @@ from leadline.data.columns import Column, TableInputs
 from leadline.data.edges import Edges
 from leadline.data.graph import Graph
 from leadline.data.graph_formats import graph_tables, is_graph
+from leadline.data.graph_links import strangers
 from leadline.data.graph_tables import Found, Roles, find
 from leadline.data.inputs import Inputs
 from leadline.data.raw import read_numbers, shown, words_of
@@ -68,6 +69,7 @@ class GraphInputs(Inputs):
         roles: what the other columns are for, as `Roles` or as its fields.
         relations, kinds: names of the kinds of edges and of nodes, by their numbers.
         digest: of the graph.
+        hidden: whether links are held out of the graph.
 
     >>> inputs = GraphInputs("node", [], [], Roles(key="id", ends=("from", "to"), features=("constant",)))
     >>> new = inputs.brought({"nodes": {"id": ["a", "b"]}, "edges": {"from": ["a"], "to": ["b"]}})
@@ -84,11 +86,15 @@ class GraphInputs(Inputs):
         relations: Sequence[str] = (),
         kinds: Sequence[str] = (),
         digest: str = "",
+        hidden: bool = False,
     ):
+        self.hidden = hidden
         self.level, self.relations, self.kinds, self.digest = level, tuple(relations), tuple(kinds), digest
         self.of_nodes, self.of_edges, self.roles = TableInputs(columns), TableInputs(edge_columns), Roles.of(roles)
         self.graph: Graph | None = None
         self.ids: tuple[str, ...] | None = None
+        self.links: Tensor | None = None  # codes of all links, where pairs without one are drawn
+        self.raw: Tensor | None = None  # values of the nodes' columns, where there are many graphs
 
     @property
     def config(self) -> dict[str, Any]:
@@ -100,6 +106,7 @@ class GraphInputs(Inputs):
             "relations": list(self.relations),
             "kinds": list(self.kinds),
             "digest": self.digest,
+            "hidden": self.hidden,
         }
 
     def holding(self, graph: Graph, ids: Sequence[str] | None) -> GraphInputs:
@@ -114,6 +121,29 @@ class GraphInputs(Inputs):
         """All nodes are read for one that is asked, so that many are asked at once."""
         return None if self.level == "graph" else _TOGETHER
 
+    def learned(self, rows: Tensor) -> GraphInputs:
+        """The same for other training rows: of one graph that is seen whole nothing changes, of many graphs the figures
+        are learned anew, on the nodes of those that train.
+        """
+        graph = self._need()
+        if graph.taught is not None or self.hidden:
+            raise DataError(
+                "folds must be of a graph of which training sees every edge",
+                got="links that are held out" if self.hidden else "inductive=True",
+                do="Leave folds out, or train with several seeds",
+            )
+        if self.level != "graph" or self.raw is None:
+            return self
+        own = torch.zeros(graph.num_graphs, dtype=torch.bool)
+        own[rows[:, 0]] = True
+        seen = self.raw[own[graph.of_node]].numpy()
+        columns = [relearned(column, seen[:, j]) for j, column in enumerate(self.of_nodes.columns)]
+        new = GraphInputs(**{**self.config, "columns": [plain(asdict(column)) for column in columns]})
+        x = torch.cat([new.of_nodes.encode(self.raw), graph.x[:, self.of_nodes.width :]], 1)
+        new = new.holding(replace(graph, x=x), self.ids)
+        new.raw = self.raw
+        return new
+
     def encode(self, x: Tensor) -> Tensor:
         width = 2 if self.level == "edge" else 1
         if x.dim() != 2 or x.shape[1] != width or x.is_floating_point():
@@ -123,6 +153,18 @@ class GraphInputs(Inputs):
                 do=f"Pass whole numbers of shape (n, {width}), or names to run.predict",
             )
         return x
+
+    @property
+    def draws(self) -> bool:  # type: ignore[override]
+        """Whether rows of -1, -1 stand for pairs without a link, which are drawn."""
+        return self.links is not None
+
+    def drawn(self, x: Tensor, y: Tensor, keys: Tensor | None) -> tuple[Tensor, Tensor]:
+        if keys is None or self.links is None or self.graph is None:
+            return x, y
+        self.links = self.links.to(x.device)
+        pairs = strangers(keys, self.links, len(self.graph), self.roles.directed)
+        return torch.where(x < 0, pairs, x), y
 
     def sizes(self, shape: tuple[int, ...]) -> dict[str, Any]:
         width = self.of_nodes.width if self.graph is None else self.graph.x.shape[1]
@@ -315,6 +357,12 @@ class GraphInputs(Inputs):
                 do="Add it, as the graph that the model was trained on has it",
             )
         return torch.from_numpy(codes_of(table, name, known))
+
+
+def relearned(own: Column, values: np.ndarray) -> Column:
+    """The column with the figures of other raw values, in the same form."""
+    fitted = Column.fit(own.name, own.kind, values, style=own.style, levels=own.levels, log=own.log)
+    return replace(fitted, gaps=own.gaps, cycles=own.cycles)
 
 
 def codes_of(table: Table, name: str, known: Sequence[str]) -> np.ndarray:

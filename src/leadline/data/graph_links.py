@@ -3,7 +3,8 @@
     asked      links and pairs without one, in each split
     seen       the links of the training split alone: a network never reads one that it is asked of while it is tested
 
-A pair that is not joined is drawn evenly from all of them, so that a guess is right half of the time.
+A pair that is not joined is drawn evenly from all of them. Those of the training split are drawn anew in every epoch,
+as a function of the row's key, and are written -1, -1; those that validate and test are drawn once.
 """
 
 from __future__ import annotations
@@ -17,16 +18,21 @@ from torch import Tensor
 from leadline.data.account import counted
 from leadline.data.splits import split_indices
 from leadline.data.target import Target
+from leadline.data.tokens import mix
 from leadline.errors import DataError, UserError
+
+_ATTEMPTS = 24  # to find a pair without a link: in vain once in 2^24 times where every second pair has one
+_SITE = 0x11AB  # tells these draws from those of layers
 
 
 @dataclass(frozen=True, eq=False)
 class Links:
     """Args:
-        x: (n, 2), pairs of nodes.
-        y: (n,), whether they are joined.
-        parts: rows of the training, validation and test split.
-        kept: (E,), which links a network sees.
+    x: (n, 2), pairs of nodes.
+    y: (n,), whether they are joined.
+    parts: rows of the training, validation and test split.
+    kept: (E,), which links a network sees.
+    codes: of all links, sorted: what is never drawn as a pair without one.
     """
 
     x: Tensor
@@ -35,6 +41,7 @@ class Links:
     parts: tuple[Tensor, Tensor, Tensor]
     kept: np.ndarray
     notes: tuple[str, ...]
+    codes: Tensor
 
 
 def link_rows(
@@ -56,7 +63,9 @@ def link_rows(
     code = _codes(pairs[:, other], count, directed)
     code, back = np.unique(code, return_inverse=True)  # parallel links are one, and fall in one split
     if len(code) < 3:
-        raise DataError("there must be at least 3 links to learn which nodes are joined", got=f"{len(code)}", do="Bring more")
+        raise DataError(
+            "there must be at least 3 links to learn which nodes are joined", got=f"{len(code)}", do="Bring more"
+        )
     parts = split_indices(len(code), val=val, test=test, seed=seed)
     most = count * (count - 1) // (1 if directed else 2) - len(code)
     wanted = [round(len(part) * negatives) for part in parts]
@@ -64,9 +73,12 @@ def link_rows(
         raise DataError(
             "there must be pairs of nodes that are not joined, to tell links from",
             got=f"{most} for {counted(len(code), 'link')}",
-            do=f"Pass negatives={max(most, 1) / len(code):.2g} or less" if most else "Bring a graph that is not complete",
+            do=f"Pass negatives={max(most, 1) / len(code):.2g} or less"
+            if most
+            else "Bring a graph that is not complete",
         )
-    none = _drawn(code, sum(wanted), count, directed, np.random.default_rng(seed))
+    none = _drawn(code, sum(wanted[1:]), count, directed, np.random.default_rng(seed))
+    none = np.concatenate([np.full((2, wanted[0]), -1), none], 1)
     first = np.zeros(len(code), dtype=np.int64)
     first[back[::-1]] = other[::-1]  # the pair as it is written first
     links, strangers = torch.from_numpy(pairs[:, first].T.copy()), torch.from_numpy(none.T.copy())
@@ -87,9 +99,40 @@ def link_rows(
     kept[other] = of_code[back]
     notes = (
         f"{counted(len(parts[1]) + len(parts[2]), 'link')} held out: a network does not see them",
-        f"{counted(sum(wanted), 'pair')} of nodes that are not joined drawn with seed {seed}",
+        f"pairs of nodes that are not joined: {wanted[0]} to train on, drawn anew in every epoch, and "
+        f"{sum(wanted[1:])} drawn with seed {seed}",
     )
-    return Links(x, y, Target("binary", "joined", classes=("no", "yes")), (places[0], places[1], places[2]), kept, notes)
+    target = Target("binary", "joined", classes=("no", "yes"))
+    return Links(x, y, target, (places[0], places[1], places[2]), kept, notes, torch.from_numpy(code))
+
+
+def strangers(keys: Tensor, codes: Tensor, count: int, directed: bool) -> Tensor:
+    """A pair of different nodes without a link for each key, (n, 2); the same keys draw the same.
+
+    Args:
+        codes: of the links, sorted, as `link_rows` gives them.
+        count: nodes in all.
+
+    >>> pairs = strangers(torch.arange(50), torch.tensor([1]), 3, directed=False)  # 0 and 1 are joined
+    >>> sorted({tuple(sorted(pair)) for pair in pairs.tolist()})
+    [(0, 2), (1, 2)]
+    """
+    found = torch.zeros(len(keys), 2, dtype=torch.int64, device=keys.device)
+    left = torch.ones(len(keys), dtype=torch.bool, device=keys.device)
+    for attempt in range(_ATTEMPTS):  # as many for every row: what one draws does not hang on its mates
+        tried = torch.stack([_below(keys, 2 * attempt + end, count) for end in (0, 1)], 1)
+        low, high = (tried[:, 0], tried[:, 1]) if directed else tried.aminmax(dim=1)
+        code = low * count + high
+        place = torch.searchsorted(codes, code).clamp(max=len(codes) - 1)
+        fits = left & (tried[:, 0] != tried[:, 1]) & (codes[place] != code)
+        found = torch.where(fits[:, None], tried, found)
+        left &= ~fits
+    return torch.where(left[:, None], torch.tensor([0, 1], device=keys.device), found)
+
+
+def _below(keys: Tensor, site: int, count: int) -> Tensor:
+    """A whole number below `count` for each key."""
+    return (mix(mix(keys ^ _SITE) + site) & (2**62 - 1)) % count
 
 
 def _codes(pairs: np.ndarray, count: int, directed: bool) -> np.ndarray:

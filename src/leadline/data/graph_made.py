@@ -69,8 +69,8 @@ _MEMBERS = 34
 
 @checked
 def karate() -> Data:
-    """The club of 34 members and 78 friendships that broke in two. Who left with whom is known of the instructor and the
-    officer alone; the others are the test. Members are known by their number, one-hot.
+    """The club of 34 members and 78 friendships that broke in two. Who left with whom is known of the instructor and
+    the officer alone; the others are the test. Members are known by their number, one-hot.
 
     >>> karate()
     Data(karate: train 2, test 32; x (1,); y side: instructor or officer)
@@ -210,7 +210,7 @@ def molecules(*, num: int = 400, size: int = 9, seed: int = 0, val: float = 0.15
     whole("num", num, 20, usual=400)
     whole("size", size, 4, usual=9)
     rng = np.random.default_rng(whole("seed", seed, 0, usual=0))
-    made = []
+    made: list[tuple[list[str], list[tuple[int, int]], str]] = []
     while len(made) < num:  # as many toxic ones as others
         atoms, bonds = _molecule(rng, int(rng.integers(size // 2, size + size // 2 + 1)))
         toxic = any({atoms[a], atoms[b]} == {"N", "O"} for a, b in bonds)
@@ -313,9 +313,11 @@ def nodes_alone(data: Data) -> Data:
 
     inputs = data.inputs
     if not isinstance(inputs, GraphInputs) or inputs.graph is None or inputs.level != "node":
-        raise UserError("nodes_alone must be given a graph whose nodes are asked", got=f"{data}", do="Pass ll.data.graph(…)")
+        raise UserError(
+            "nodes_alone must be given a graph whose nodes are asked", got=f"{data}", do="Pass ll.data.graph(…)"
+        )
     x = inputs.graph.x
-    parts = {name: replace(data[name], x=x[data[name].x[:, 0]]) for name in ("train", "val", "test")}
+    parts: dict[str, Any] = {name: replace(data[name], x=x[data[name].x[:, 0]]) for name in ("train", "val", "test")}
     names = inputs.input_names
     return replace(
         data, **parts, inputs=Identity(names if len(names) == x.shape[1] else ()), recipe=None,

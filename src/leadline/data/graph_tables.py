@@ -64,7 +64,8 @@ class Roles:
         """Out of plain JSON."""
         if isinstance(fields, Roles):
             return fields
-        return cls(**{k: tuple(v) if isinstance(v, list) else v for k, v in fields.items()})
+        own: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in fields.items()}
+        return cls(**own)
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,7 +125,7 @@ def find(nodes: Table | None, edges: Table, roles: Roles, bad_edges: str = "erro
     nodes, graphs, first = _by_graph(nodes, roles)
     names, pairs, told = _paired(nodes, edges, roles, graphs, first)
     notes += told
-    bad = (pairs < 0).any(0)
+    bad: np.ndarray = np.asarray((pairs < 0).any(0))
     if bad.any():
         _check_ends(nodes, edges, roles, bad, pairs, bad_edges)
         notes.append(f"{counted(int(bad.sum()), 'edge')} to nodes that are not there left out, as asked")
@@ -219,7 +220,9 @@ def _by_graph(nodes: Table, roles: Roles) -> tuple[Table, tuple[str, ...], np.nd
     words, codes = words_of(nodes.columns[roles.graph])
     if None in words:
         lost = int(np.flatnonzero(codes == words.index(None))[0])
-        raise DataError(f"{roles.graph} must say of every node its graph", got=f"nothing in {nodes.at(lost)}", do="Mend")
+        raise DataError(
+            f"{roles.graph} must say of every node its graph", got=f"nothing in {nodes.at(lost)}", do="Mend"
+        )
     came = np.unique(codes, return_index=True)[1]
     rank = np.empty(len(words), dtype=np.int64)
     rank[np.argsort(came)] = np.arange(len(words))
@@ -248,7 +251,8 @@ def _paired(
         pairs = np.stack([_places(cells, len(nodes)) for cells in ends])
         return None, pairs, []
     if not roles.key:
-        own: Cells = np.concatenate([np.arange(n, dtype=float) for n in np.diff(first)])  # type: ignore[arg-type]
+        sizes = np.diff(np.zeros(1) if first is None else first)
+        own: Cells = np.concatenate([np.arange(n, dtype=float) for n in sizes])
     else:
         own = nodes.columns[roles.key]
     prefix: np.ndarray | None = None
@@ -339,7 +343,7 @@ def _check_ends(nodes: Table, edges: Table, roles: Roles, bad: np.ndarray, pairs
     have = _some(words_of(nodes.columns[roles.key])[0]) if roles.key else f"0 … {len(nodes) - 1}"
     raise DataError(
         f"both ends of every edge must be nodes: {who} has {have}",
-        got=f"{counted(int(bad.sum()), 'edge')} of {len(bad)} to unknown nodes such as {_some(lost, 3)}, first in {where}",
+        got=f"{int(bad.sum())} of {counted(len(bad), 'edge')} to unknown nodes such as {_some(lost, 3)} in {where}",
         do="Name the right columns with key=… and ends=…"
         if bad.all()
         else 'Add these nodes, or leave such edges out with bad_edges="drop"',
@@ -397,7 +401,9 @@ def _odd(found: Found) -> list[str]:
     if loops:
         notes.append(f"{counted(loops, 'edge')} from a node to itself kept")
     if alone:
-        notes.append(f"{counted(alone, 'node')} without an edge kept: a network sees {'it' if alone == 1 else 'them'} alone")
+        notes.append(
+            f"{counted(alone, 'node')} without an edge kept: a network sees {'it' if alone == 1 else 'them'} alone"
+        )
     return notes
 
 

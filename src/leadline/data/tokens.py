@@ -173,13 +173,13 @@ class Tokens(Inputs):
         """Rows with some words hidden, and y there alone."""
         special, ordinary = self._lists(x.device)
         place = torch.arange(x.shape[1], device=x.device)
-        z = _mix(_mix(keys[:, None] ^ _SITE) + place)  # eq. 1
+        z = mix(mix(keys[:, None] ^ _SITE) + place)  # eq. 1
         chance = lambda bits: ((z >> bits) & 0xFFFF).to(torch.float32) * 2.0**-16  # noqa: E731
         plain = ~special[x] & (y != NOTHING)
         rank = torch.where(plain, z, torch.iinfo(z.dtype).max).argsort(1).argsort(1)
         chosen = plain & (rank < self.num_hidden(plain.sum(1, keepdim=True)))
         how = chance(32)
-        other = ordinary[(_mix(z) >> 1 & 2**62 - 1) % len(ordinary)]
+        other = ordinary[(mix(z) >> 1 & 2**62 - 1) % len(ordinary)]
         shown = torch.where(how < _KEPT, self.tokenizer.mask, torch.where(how < _DRAWN, other, x))  # type: ignore[arg-type]
         return torch.where(chosen, shown, x), torch.where(chosen, y, NOTHING)
 
@@ -437,7 +437,7 @@ def _unpacked(x: Tensor, fill: int) -> Tensor:
     return torch.where(wide < 0, fill, wide)
 
 
-def _mix(z: Tensor) -> Tensor:
+def mix(z: Tensor) -> Tensor:
     """Splitmix64's finaliser on int64."""
     right = lambda z, bits: (z >> bits) & (2 ** (64 - bits) - 1)  # noqa: E731 - logical: torch shifts the sign in
     z = (z ^ right(z, 30)) * -0x40A7B892E31B1A47

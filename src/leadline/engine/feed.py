@@ -170,7 +170,8 @@ class Feed:
     def in_order(self, count: int | None = None, rows: int | None = None) -> Iterator[Batch]:
         """The first `count` rows, all by default, in their order, `rows` at a time: by default as many as is wise."""
         end = len(self) if count is None else min(count, len(self))
-        rows = rows or self.inputs.together or rows_together(self.row_bytes + self.inputs.room(tuple(self.raw.shape[1:])), self.device)
+        rows = rows or self.inputs.together
+        rows = rows or rows_together(self.row_bytes + self.inputs.room(tuple(self.raw.shape[1:])), self.device)
         for start in range(0, end, rows):
             stop = min(start + rows, end)
             part = None if self.weight is None else self.weight[start:stop]

@@ -63,6 +63,7 @@ class FixedPoint(nn.Module):
         """c V, whose rows of |·| sum to at most c."""
         return self.contraction * self.recurrent / self.recurrent.abs().sum(1).max().clamp(min=1.0)
 
+    @torch.no_grad()
     def change(self, h: Tensor, x: Tensor, edges: Edges) -> Tensor:
         """How far one more step moves any number of h: 0 at the fixed point."""
         w = mean_weights(edges, x.dtype)

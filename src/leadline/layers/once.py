@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import torch
 from torch import Tensor
+from torch._functorch.pyfunctorch import temporarily_clear_interpreter_stack
 from torch._subclasses.fake_tensor import FakeTensor
 from torch.utils._python_dispatch import _disable_current_modes
 
@@ -72,6 +73,10 @@ def apart(like: Tensor) -> Iterator[None]:
     if isinstance(like, FakeTensor) or torch._C._functorch.is_functorch_wrapped_tensor(like):
         yield
         return
-    off: Any = torch._C._DisableFuncTorch()
-    with off, _disable_current_modes(), torch.inference_mode(False), torch.no_grad():
+    with (
+        temporarily_clear_interpreter_stack(),
+        _disable_current_modes(),
+        torch.inference_mode(False),
+        torch.no_grad(),
+    ):
         yield

@@ -143,7 +143,7 @@ def picked(x: Tensor, places: Tensor) -> Tensor:
     [[2.0], [2.0], [1.0]]
     """
     flat = places.flatten()
-    return _Pick.apply(x, _Places(flat, len(x))).unflatten(0, places.shape)
+    return _PickAt.apply(x, flat).unflatten(0, places.shape)
 
 
 def over(x: Tensor, first: Tensor, kind: str) -> Tensor:
@@ -239,21 +239,6 @@ class _Begins:
         return order, start, None, *Way(self.edges).plan(start, x, "leaving")
 
 
-class _Places:
-    """Rows of x by number."""
-
-    def __init__(self, places: Tensor, count: int):
-        self.places, self.count = places, count
-
-    def index(self) -> Tensor:
-        return self.places
-
-    def sorted(self, x: Tensor) -> tuple[Tensor | None, ...]:
-        found, order = self.places.sort(stable=True)
-        start = torch.searchsorted(found, torch.arange(self.count + 1, device=found.device))
-        return order, start, None, None, None, None
-
-
 # ── their derivatives, each made of the others ──
 
 
@@ -297,6 +282,48 @@ class _Unpick(torch.autograd.Function):
     @staticmethod
     def jvp(ctx: Any, dg: Tensor, _: Any) -> Tensor:
         return cast(Tensor, _Unpick.apply(dg, ctx.how))
+
+
+class _PickAt(torch.autograd.Function):
+    """Rows by number; the numbers are of the batch, and a trace must see them."""
+
+    generate_vmap_rule = True
+
+    @staticmethod
+    def forward(x: Tensor, places: Tensor) -> Tensor:
+        return x.index_select(0, places)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
+        ctx.count = len(inputs[0])
+        ctx.save_for_backward(inputs[1])
+        ctx.save_for_forward(inputs[1])
+
+    @staticmethod
+    def backward(ctx: Any, g: Tensor) -> tuple[Tensor, None]:
+        return _UnpickAt.apply(g, *ctx.saved_tensors, ctx.count), None
+
+    @staticmethod
+    def jvp(ctx: Any, dx: Tensor, _: Any) -> Tensor:
+        return cast(Tensor, _PickAt.apply(dx, *ctx.saved_tensors))
+
+
+class _UnpickAt(torch.autograd.Function):
+    generate_vmap_rule = True
+
+    @staticmethod
+    def forward(g: Tensor, places: Tensor, count: int) -> Tensor:
+        found, order = places.sort(stable=True)
+        start = torch.searchsorted(found, torch.arange(count + 1, device=found.device))
+        return ops.gather_sum(g, order, start)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
+        ctx.save_for_backward(inputs[1])
+
+    @staticmethod
+    def backward(ctx: Any, g: Tensor) -> tuple[Tensor, None, None]:
+        return _PickAt.apply(g, *ctx.saved_tensors), None, None
 
 
 class _Sum(torch.autograd.Function):

@@ -41,6 +41,7 @@
     embedding_neighbours                which tokens lie beside each other
     attention_gradients                 gradients of queries, keys and values; what branches add to the stream
     fading, gates                       how far back a recurrent layer is felt; what its gates keep, write and show
+    critical_set                        which points of a cloud decide what a network of maxima says of it
     state_spectrum, unit_responses      eigenvalues of a recurrence, directions of its state; what a unit responds to
 
 Each returns a `View`: a frozen record with `plot()`, which makes a matplotlib figure, and `to_dict()`, plain JSON.
@@ -67,6 +68,7 @@ from leadline.lens.connection import Averaging, Connection, averaging, connect
 from leadline.lens.criteria import Criteria, criteria
 from leadline.lens.criterion import Criterion, criterion
 from leadline.lens.critical import CriticalPoints, critical_points
+from leadline.lens.critical_set import CriticalSet, critical_set
 from leadline.lens.curve import Curve, curve
 from leadline.lens.deletion import Deletion, deletion
 from leadline.lens.density import Density, density
@@ -220,6 +222,7 @@ __all__ = [
     "Criteria",
     "Criterion",
     "CriticalPoints",
+    "CriticalSet",
     "Curve",
     "Deletion",
     "Density",
@@ -287,6 +290,7 @@ __all__ = [
     "criteria",
     "criterion",
     "critical_points",
+    "critical_set",
     "curve",
     "deletion",
     "density",
