@@ -229,7 +229,13 @@ class Feed:
         """The order in which an epoch takes the rows."""
         if self.carry:
             return stream_order(len(self), self.batch)
+        if self.steps == 1 and self.inputs.graph is not None and not self.replacement:
+            return self._as_they_are  # one step has them all: their order is rounding, and takes longer than the step
         return epoch_order(self.seed, epoch, len(self), self.replacement)
+
+    @cached_property
+    def _as_they_are(self) -> Tensor:
+        return torch.arange(len(self))
 
     def write_order(self, room: Tensor, generator: torch.Generator) -> None:
         """Write an epoch's order into the first places of `room`.

@@ -29,11 +29,10 @@ class NodeDropout(nn.Module):
     True
     """
 
-    draws_noise = True
-
     def __init__(self, p_drop: float, site: int = 0):
         super().__init__()
         self.p_drop, self.site = real("p_drop", p_drop, 0, 1, usual=0.1), site
+        self.draws_noise = self.p_drop > 0
 
     def forward(self, h: Tensor, keys: Tensor | None) -> Tensor:
         if not self.training or self.p_drop == 0:
