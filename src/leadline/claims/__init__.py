@@ -15,6 +15,7 @@ from leadline.claims import (  # noqa: F401 - they enter claims
     descent,
     first_weights,
     flows,
+    graph_batches,
     graph_colours,
     graph_depth,
     graph_filters,

@@ -41,6 +41,7 @@ from leadline.data.idx import holds_idx, idx
 from leadline.data.images import images
 from leadline.data.inputs import Identity, Inputs, Rescale, Standardize
 from leadline.data.labels import binary_1d, three_classes_1d, two_gaussians
+from leadline.data.large_graph import large_graph
 from leadline.data.measurements import car_prices, height_weight, pedestrians, repayment, wind_direction, wind_speed
 from leadline.data.mnist1d import mnist1d
 from leadline.data.patterns import memories, patterns
@@ -86,7 +87,7 @@ SOURCES: dict[str, Callable[..., Data]] = {
 
 _FROM_FILES: dict[str, Callable[..., Data]] = {
     **{"table": table, "images": images, "idx": idx, "text": text},
-    **{"series": series, "sequences": sequences, "sets": sets, "graph": graph},
+    **{"series": series, "sequences": sequences, "sets": sets, "graph": graph, "large_graph": large_graph},
 }
 
 #: options that tell what a path is read as, whatever its ending
@@ -237,6 +238,7 @@ __all__ = [
     "images",
     "incidence",
     "inputs_from",
+    "large_graph",
     "is_path",
     "label_noise",
     "load",
