@@ -5,10 +5,12 @@ from __future__ import annotations
 from itertools import combinations
 
 import torch
+from torch import Tensor
 
 from leadline.claims.claim import Check, Evidence, claim
 from leadline.claims.curves import Curves
 from leadline.claims.graphs_made import FIRST, SECOND, SIX, all_of, from_one, made, random_graph
+from leadline.data.edge_graph import edge_graph, graph_of_edge_graph
 from leadline.data.graph import Graph
 from leadline.lens.graph_walks import graph_walks, hop_reach
 from leadline.lens.node_influence import jacobians
@@ -89,6 +91,12 @@ def edge_graphs_invert(full: bool) -> Evidence:
         lost += not any(reference.same_graph(pairs, other) for other in found)
         once, twice = once + (len(found) == 1), twice + (len(found) == 2)
         others += [len(pairs)] if len(found) > 1 else []
+    stars = 0
+    for k in range(20 if full else 6):
+        graph = random_graph(25, 3, seed=k)
+        ends = graph.edges.pairs[:, graph.edges.source < graph.edges.target]
+        back = graph_of_edge_graph(edge_graph(ends, 25), ends.shape[1])
+        stars += _stars(ends) == _stars(back)
     triangle, star = ((0, 1), (1, 2), (2, 0)), ((0, 1), (0, 2), (0, 3))
     both = reference.from_edge_graph(3, reference.edge_graph(triangle))
     sizes = [len(reference.edge_graph(from_one(pairs))) for pairs in (FIRST, SECOND)]
@@ -101,6 +109,7 @@ def edge_graphs_invert(full: bool) -> Evidence:
         (
             Check("graphs that were looked at", seen, low=40),
             Check("of them not found again", lost, 0, 0),
+            Check("graphs of 25 nodes found again by the fast way, share", stars / (k + 1), 1, 1),
             Check("edges of those that have two answers, at most", max(others, default=3), 3, 3),
             Check("answers for a triangle of edges", len(both), 2, 2),
             Check("triangle and star among them", float(kept), 1, 1),
@@ -110,6 +119,13 @@ def edge_graphs_invert(full: bool) -> Evidence:
         ),
         view,
     )
+
+
+def _stars(pairs: Tensor) -> set[frozenset[int]]:
+    """Which edges meet in a node, of every node with two and more: all that an edge graph can tell."""
+    ends = pairs.tolist()
+    met = (frozenset(e for e, pair in enumerate(zip(*ends, strict=True)) if n in pair) for n in {*ends[0], *ends[1]})
+    return {star for star in met if len(star) > 1}
 
 
 def _connected(pairs: list[tuple[int, int]]) -> bool:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
+from leadline.data.partitions import partition
 from leadline.errors import ShapeError
 from leadline.lens.graph_drawing import among, draw
 from leadline.lens.graph_layout import layout
@@ -88,16 +89,20 @@ def graph_parts(source: Any, part: Any) -> GraphParts:
 
     Args:
         source: a graph, or data, a run or a network that has one; at most 3,000 nodes.
-        part: which part each node belongs to, from 0 on.
+        part: which part each node belongs to, from 0 on; or how many parts `leadline.data.partitions` should make.
 
     >>> from leadline.data.edges import Edges
     >>> path = Edges.of(torch.tensor([[0, 1, 2], [1, 2, 3]]), num_nodes=4, directed=False)
     >>> view = graph_parts(path, [0, 0, 1, 1])
     >>> view.inside, view.between, view.singles, view.pairs_of_parts
     (2, 1, 2, 1)
+    >>> graph_parts(path, 2).sizes
+    (2, 2)
     """
     graph = graph_of(source)
     few(graph, _DRAWN, "a drawing of parts")
+    if isinstance(part, int):
+        part = partition(graph.edges, part)
     own = (part.detach().cpu() if isinstance(part, torch.Tensor) else torch.as_tensor(part)).numpy().reshape(-1)
     if len(own) != len(graph) or own.min(initial=0) < 0 or own.dtype.kind not in "iu":
         raise ShapeError(

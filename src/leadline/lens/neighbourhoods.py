@@ -10,11 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import torch
 
 from leadline.data.graph import Graph
+from leadline.data.neighbours import neighbours
 from leadline.lens.graph_drawing import among, around, draw, key
 from leadline.lens.graph_layout import layout
 from leadline.lens.on_graphs import graph_of, hops, middle, one_node
@@ -94,7 +97,7 @@ def neighbourhoods(
     graph = graph_of(source)
     at = one_node(graph, node, middle(graph))
     full = hops(graph, at, most=len(fanouts))
-    drawn, edges = _drawn(graph, at, [whole("fanouts", m, 1, usual=3) for m in fanouts], np.random.default_rng(seed))
+    drawn, edges = _drawn(graph, at, [whole("fanouts", m, 1, usual=3) for m in fanouts], seed)
     shown = (
         np.arange(len(graph))
         if len(graph) <= most
@@ -106,20 +109,13 @@ def neighbourhoods(
     )
 
 
-def _drawn(graph: Graph, node: int, fanouts: list[int], rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-    """Eq. 2: the step at which each node was reached, and the edges."""
-    start, source = graph.edges.start.cpu().numpy(), graph.edges.source.cpu().numpy()
-    step = np.full(len(graph), -1)
-    step[node] = 0
-    here, taken = np.array([node]), []
-    for k, m in enumerate(fanouts):
-        found = []
-        for i in here:
-            near = source[start[i] : start[i + 1]]
-            chosen = near if len(near) <= m else rng.choice(near, m, replace=False)
-            found.append(chosen)
-            taken += [(int(j), int(i)) for j in chosen]
-        new = np.unique(np.concatenate(found)) if found else here[:0]
-        here = new[step[new] < 0]
-        step[here] = k + 1
-    return step, np.array(taken, dtype=int).reshape(-1, 2)
+def _drawn(graph: Graph, node: int, fanouts: list[int], seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Eq. 2, as networks that learn read it: the step at which each node was reached, and the edges."""
+    edges = graph.edges.map(lambda t: t.cpu())
+    found, blocks = neighbours(edges, torch.tensor([node]), fanouts, torch.tensor([seed]))
+    nodes = found.numpy()
+    step, sizes = np.full(len(graph), -1), [block.num_targets for block in reversed(blocks)]
+    for k, (begin, end) in enumerate(pairwise([0, *sizes, len(nodes)])):
+        step[nodes[begin:end]] = k
+    taken = np.concatenate([nodes[block.pairs.numpy()].T for block in blocks])
+    return step, np.unique(taken, axis=0)
