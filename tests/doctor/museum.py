@@ -4,6 +4,7 @@ An exhibit is a function that builds its set-up, takes it as far as its fault sh
 every finding. Healthy exhibits go all the way.
 """
 
+import dataclasses
 import math
 
 import numpy as np
@@ -12,6 +13,8 @@ from sklearn import datasets
 from torch import nn
 
 from leadline.data.data import Data, Split
+from leadline.data.edges import Edges
+from leadline.data.graph_made import communities, molecules
 from leadline.data.inputs import Identity, Standardize
 from leadline.data.target import Target
 from leadline.data.tokens import Tokens, padded
@@ -1283,6 +1286,87 @@ def recurrent_net():
 
     torch.manual_seed(0)
     return whole(Reader(), split_up(x, y, Target("real"), inputs=Identity()), epochs=15, lr=1e-2)
+
+
+# --- graphs
+
+
+def graph_net(data, name="GCN", **sizes):
+    return build(name, data, 1, **{"dim": 16, **sizes})
+
+
+def regraphed(data, **changes):
+    """The same data with parts of its graph replaced."""
+    graph = dataclasses.replace(data.inputs.graph, **changes)
+    return data.with_(inputs=data.inputs.holding(graph, data.inputs.ids))
+
+
+@broken("isolated-nodes")
+def edges_that_find_few_of_their_nodes():
+    data = communities(num=200, degree=2.0)
+    edges = data.inputs.graph.edges
+    few = edges.pairs[:, (edges.pairs < 60).all(0)]
+    data = regraphed(data, edges=Edges.of(few, 200).with_(directed=False))
+    return checked(graph_net(data), data)
+
+
+@broken("constant-nodes")
+def means_over_nodes_without_features():
+    data = communities(num=200)
+    data = regraphed(data, x=torch.ones(200, 16))
+    return checked(graph_net(data, "GraphSAGE"), data)
+
+
+@broken("constant-nodes")
+def attention_over_nodes_without_features():
+    data = communities(num=200)
+    data = regraphed(data, x=torch.ones(200, 16))
+    return checked(graph_net(data, "GAT"), data)
+
+
+@broken("unlike-neighbours")
+def friends_of_the_other_side():
+    data = communities(num=400, same=0.1)
+    return checked(graph_net(data), data)
+
+
+@broken("over-smoothed")
+def thirty_layers_that_say_one_thing():
+    data = communities(num=200)
+    model = graph_net(data, num_layers=30)
+    _, history, likelihood = train(model, data, epochs=6, batch=200, lr=1e-2)
+    return judge(model, data, likelihood, history)
+
+
+@healthy
+def a_graph_with_communities():
+    data = communities(num=400, signal=1.0)
+    return whole(graph_net(data), data, epochs=40, batch=400, lr=1e-2)
+
+
+@healthy
+def a_graph_with_communities_and_attention():
+    data = communities(num=400, signal=1.0)
+    return whole(graph_net(data, "GAT"), data, epochs=40, batch=400, lr=1e-2)
+
+
+@healthy
+def friends_of_the_other_side_told_apart():
+    data = communities(num=400, same=0.1, signal=1.0)
+    return whole(graph_net(data, "GraphSAGE"), data, epochs=30, batch=400, lr=1e-2)
+
+
+@healthy
+def sums_that_count_neighbours_of_constant_nodes():
+    data = communities(num=200)
+    data = regraphed(data, x=torch.ones(200, 16))
+    return checked(graph_net(data, "GIN"), data)
+
+
+@healthy
+def many_small_graphs():
+    data = molecules(num=120)
+    return checked(build("GIN", data, 1, dim=16), data)
 
 
 # --- healthy first weights

@@ -6,7 +6,7 @@ import torch
 from leadline.engine.decoder import Cached
 from leadline.layers.many_rows import ManyRows
 from leadline.layers.one_row import OneRow
-from leadline.models import GPT
+from leadline.models import GPT, Transformer
 from leadline.text.beam import beam_search
 from leadline.text.choosing import GREEDY, Choice
 from leadline.text.decoding import generate
@@ -164,3 +164,17 @@ def test_half_precision_and_a_compiled_step_follow():
     torch.testing.assert_close(scorer.start(prompt, length), exact, atol=0.05, rtol=0.02)
     compiled = Cached(model, dtype=torch.float32, compile=True)
     assert words(compiled) == words(Cached(model, dtype=torch.float32))
+
+
+@pytest.mark.parametrize("rows", [2, 700])
+def test_rows_that_begin_with_one_word_have_their_own_places(rows):
+    """Their place is one number for all: a kernel that reads one a row would read, and write, where nothing is."""
+    torch.manual_seed(0)
+    model = Transformer(40, 20, 12, dim=256, num_layers=2, num_heads=4).cuda().eval()
+    source = torch.randint(4, 40, (rows, 12), device="cuda")
+    fast, plain = (Cached(model, source=source, dtype=dtype) for dtype in (torch.bfloat16, torch.float32))
+    first = torch.full((rows, 1), 2)
+    for scorer in (fast, plain):
+        scorer.start(first, torch.ones(rows, dtype=torch.long))
+    following = torch.randint(4, 40, (rows,), device="cuda")
+    torch.testing.assert_close(fast.next(following), plain.next(following), rtol=0.02, atol=0.05)

@@ -19,6 +19,7 @@ from leadline.optim.objective import Objective
 from leadline.regularize import REGULARIZERS, Augmentation, Confusion, Distillation, Pull, regularizer, soft_loss, words
 
 WORDS = [word for word, kind in REGULARIZERS.items() if not issubclass(kind, Augmentation)]  # the rest need pictures
+WORDS.remove("orthogonal")  # which needs clouds of points, and is held in tests/models/test_set_models.py
 
 
 def batch(num=6, dtype=torch.float64, weight=True):

@@ -49,6 +49,12 @@ RECURRENCE = (
     | ids("DZ", (9, 11), (53, 53), (68, 68))
     | ids("DW", (9, 11), (22, 22), (26, 26), (51, 51), (93, 93))
 )
+GRAPHS = (
+    ids("UD", (42, 77), (123, 143), (153, 158), (170, 175), (188, 202), (216, 221), (245, 265), (281, 292), (311, 315),
+        (348, 365), digits=3)
+    | ids("EA", (31, 39), (64, 70), (120, 121), (131, 133), (144, 144), (164, 166), (178, 180), (221, 229), (238, 238))
+    | ids("DW", (12, 12), (48, 48))
+)  # fmt: skip
 
 
 # ── the rows ──
@@ -58,7 +64,7 @@ def test_every_item_has_a_row_and_there_are_no_others():
     found = [row.id for row in rows()]
     assert len(found) == len(set(found))
     book = BOOK | NOTES | D2L | SLIDES | FITTING | FITTING_NOTES | CONVOLUTION | TRANSFORMERS
-    assert set(found) == book | RECURRENCE
+    assert set(found) == book | RECURRENCE | GRAPHS
 
 
 def test_a_row_leads_to_an_object_or_says_why_not():

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _MANY, _SHORT, _LONG = 60, 1e-3, 1e5
+_WIDE = 70  # letters of all names that stand side by side
 
 Points = tuple[tuple[float, ...], tuple[float, ...]]
 
@@ -68,7 +69,9 @@ class Curves(View):
 
         sizes = sorted({float(x) for xs, _ in self.measured.values() for x in xs})
         if self.names:
-            axes.set_xticks(range(len(self.names)), self.names)
+            crowded = sum(map(len, self.names)) > _WIDE
+            turned = {"rotation": 40, "ha": "right"} if crowded else {}
+            axes.set_xticks(range(len(self.names)), self.names, **turned)
             axes.set_xlim(-0.5, len(self.names) - 0.5)
         elif "x" not in self.log:
             if all(x == int(x) for x in sizes if math.isfinite(x)):

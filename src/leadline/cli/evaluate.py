@@ -60,6 +60,10 @@ def run(line: Line, screen: Screen) -> int:
         from leadline.cli.graphs import measured
 
         name, evaluation = path, measured(trained, path, line.get("edges"))
+    elif isinstance(trained.inputs, ll.data.Sets):
+        from leadline.cli.sets import measured_on_a_split
+
+        raise measured_on_a_split(path)
     elif isinstance(trained.inputs, (ll.data.Windows, ll.data.Sequences)):
         from leadline.cli.forecasts import known_steps
 

@@ -19,7 +19,8 @@ was found on it, a table of the boxes or points, and the masks as pictures of co
 A run on series takes a table with what was measured so far, and answers with a line for each step ahead of each series:
 its group, its time, and `predicted`, `low` and `high`. A run on sequences takes a table with a row for each step, or a
 .npz or .jsonl as it was trained on, and answers with a line for each sequence, or, where every step has a class, for
-each step.
+each step. A run on sets does the same, with a row for each member; clouds of points may also be files, or a folder, of
+.off, .ply, .xyz, .pts or .txt.
 
 A run on a graph takes a new one: a table of nodes with --edges and the table of edges, a folder with both, or GraphML;
 every node comes back with what is said of it (every edge, where edges were learned; every graph, where graphs were).
@@ -108,6 +109,10 @@ def run(line: Line, screen: Screen) -> int:
         recipe = Record.open(folder).config["data"]["recipe"] or {}
         field = recipe.get("options", {}).get("field")
         table, added = sequence_columns(trained, Path(line.words[1]), field, level)
+    elif isinstance(trained.inputs, ll.data.Sets):
+        from leadline.cli.sets import set_columns
+
+        table, added = set_columns(trained, Path(line.words[1]), level)
     elif isinstance(trained.inputs, ll.data.Tokens):
         table, added = _of_text(trained, Path(line.words[1]), level)
     else:

@@ -24,6 +24,7 @@ from leadline.data.graph_inputs import GraphInputs
 from leadline.data.pictures import Pictures
 from leadline.data.sequence_inputs import Sequences
 from leadline.data.series_windows import Windows
+from leadline.data.set_inputs import Sets
 from leadline.data.table import ENDINGS
 from leadline.data.tokens import Tokens
 from leadline.errors import DataError, UnknownName, UserError
@@ -49,9 +50,11 @@ STEP_MODEL = "Recurrent"
 #: and on graphs
 GRAPH_MODEL = "GCN"
 GRAPHS = ("graph", "karate", "communities", "random_graphs", "molecules")
+#: and on sets, of points and of others
+POINT_MODEL, SET_MODEL = "PointNet", "DeepSets"
 WORDED = ("text", "source", "task")  # options that make a table one of text
-#: options that make a file one of series or of sequences
-STEPPED = {"horizon": "series", "sequence": "sequences", "field": "sequences"}
+#: options that make a file one of series, of sequences or of sets
+STEPPED = {"horizon": "series", "sequence": "sequences", "field": "sequences", "set": "sets", "coordinates": "sets"}
 #: and one of graphs
 JOINED = {"edges": "graph", "ends": "graph", "level": "graph"}
 FINE_LR = 1e-4  # for weights that have learned already
@@ -85,6 +88,8 @@ def default_model(what: str | None, task: str | None = None, argv: Sequence[str]
     if what is not None and reader(what, argv) == "text":
         asked = "pairs" if peek(argv, "--source") else "classes" if peek(argv, "--text") else "next"
         return TEXT_MODELS.get(task or asked, TEXT_MODELS["next"])
+    if what is not None and reader(what, argv) in ("sets", "solids"):
+        return POINT_MODEL if what == "solids" or peek(argv, "--coordinates") not in (None, "0") else SET_MODEL
     if what is not None and reader(what, argv) in STEPPED.values():
         return STEP_MODEL
     if what is not None and reader(what, argv) in GRAPHS:
@@ -101,6 +106,8 @@ def default_for(data: Data) -> str:
     """The same, of data that have been read."""
     if isinstance(data.inputs, Tokens):
         return TEXT_MODELS[data.inputs.task]
+    if isinstance(data.inputs, Sets):
+        return POINT_MODEL if data.inputs.coordinates else SET_MODEL
     if isinstance(data.inputs, (Windows, Sequences)):
         return STEP_MODEL
     if isinstance(data.inputs, GraphInputs):
@@ -128,11 +135,13 @@ def usual_settings(data: Data) -> dict[str, Any]:
 
     Of text about six million tokens are seen, in 1 to 30 epochs, with gradients clipped and the decay on matrices
     alone, as language models are trained. Of series and sequences about 300,000 rows are seen, in 10 to 60 epochs; a
-    series has few windows, so that the rate is high.
+    series has few windows, so that the rate is high. Of sets about 50,000 are seen, in 10 to 100 epochs.
 
     Of nodes and pairs of nodes all are asked in one step, since each needs the whole graph, for 200 steps; graphs come
     in batches, for about 20,000 of them, in 30 to 200 epochs.
     """
+    if isinstance(data.inputs, Sets):
+        return {"epochs": max(10, min(100, round(5e4 / len(data.train)))), "batch": 32, "clip": 1.0}
     if isinstance(data.inputs, GraphInputs):
         count, own = len(data.train), {"lr": 1e-2, "weight_decay": _GRAPH_DECAY}
         if data.inputs.level == "graph":
@@ -249,6 +258,7 @@ def data_flags(what: str | None, kind: type[nn.Module], argv: Sequence[str] = ()
     name = reader(what, argv)
     heading = {"text": "data of text", "table": "data of a table", "images": "data of a folder of pictures"}
     heading |= {"series": "data of series", "sequences": "data of sequences", "graph": "data of a graph"}
+    heading |= {"sets": "data of sets"}
     return flags_of(source(name), "data", group=heading.get(name, f"data {name}"), skip=("path",), taken=taken)
 
 
@@ -257,7 +267,8 @@ def choice_flags() -> list[Flag]:
     models, families = ", ".join(MODELS), ", ".join(LIKELIHOODS)
     usual = f"by default {DEFAULT_MODEL}, for pictures {PICTURE_MODEL}, or as their masks, boxes or points ask, "
     usual += f"for text {TEXT_MODELS['next']}, or as its task asks, for series and sequences {STEP_MODEL}, "
-    usual += f"for graphs {GRAPH_MODEL}, or as the direction and the kinds of their edges ask"
+    usual += f"for sets {SET_MODEL}, or {POINT_MODEL} where they have coordinates, for graphs {GRAPH_MODEL}, or as the "
+    usual += "direction and the kinds of their edges ask"
     return [
         Flag("model", help=f"what is trained: {models}; {usual}", group="what is trained"),
         Flag("likelihood", help=f"{families}; by default as the target asks", group="what is trained"),
@@ -309,6 +320,7 @@ def explain(argv: Sequence[str]) -> Callable[[str], UserError | None]:
         for first, kind in (
             ("--horizon STEPS", "series"),
             ("--sequence COLUMN", "sequences"),
+            ("--set COLUMN", "sets"),
             ("--edges FILE", "graph"),
         )
     }
@@ -326,7 +338,7 @@ def explain(argv: Sequence[str]) -> Callable[[str], UserError | None]:
         stepped = [first for first, own in of_steps.items() if flag in own]
         if is_table and stepped:
             return UnknownName(
-                "a table must be read as series, sequences or a graph for a flag of theirs",
+                "a table must be read as series, sequences, sets or a graph for a flag of theirs",
                 got=f"{flag} without {' or '.join(first.split()[0] for first in stepped)}",
                 do=f"Add {' or '.join(stepped)}, or leave {flag} out",
             )

@@ -44,8 +44,8 @@ SIZES = (
     Flag(
         "dim_input",
         Kind((int,), many=True),
-        help="numbers a row, or channels, rows and columns of a picture, where no data are named; by default 40, or "
-        "3 32 32",
+        help="numbers a row, or channels, rows and columns of a picture, where no data are named; by default 40, "
+        "or 3 32 32, and 64 3 for members of a set and their numbers",
     ),
     Flag("dim_output", Kind((int,)), help="outputs of the network, where no data are named", default=10),
     Flag("data", help="a source or file whose rows the model is to read"),
@@ -83,14 +83,15 @@ def show_model(name: str | None, line: Line, screen: Screen) -> dict[str, Any]:
         shape, dim_output = data.shape_input, likelihood_for(data.target).dim_output
         name = name or recipe.default_for(data)
     else:
-        reads = inspect.signature(lookup(name or recipe.DEFAULT_MODEL, MODELS, "model")).parameters
+        kind = lookup(name or recipe.DEFAULT_MODEL, MODELS, "model")
+        reads = inspect.signature(kind).parameters
         if "num_tokens" in reads and line.get("dim_input") is None:
             raise UserError(
                 f"{name} is shown for what it is to read: tokens and their number are those of a text, or of steps",
                 got="no --data",
                 do=f"Name some: leadline show model {name} --data FILE, with the flags by which it is read",
             )
-        usual = (40,) if "dim_input" in reads else (3, 32, 32)
+        usual = (40,) if "dim_input" in reads else (64, 3) if getattr(kind, "reads_sets", False) else (3, 32, 32)
         read = shape = tuple(line.get("dim_input") or usual)
         dim_output = line.get("dim_output", 10)
     model = build(name or recipe.DEFAULT_MODEL, read, dim_output, **line.of("model"))

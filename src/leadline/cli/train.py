@@ -34,7 +34,8 @@ MORE = (
     "what can be learned (classes, masks, boxes) is found out, or a file or folder of text. A table is read as text "
     "where --text or --source names a column, as the nodes of a graph where --edges names their edges, as series where "
     "--horizon says how many steps ahead are forecast, and as sequences where --sequence names the column that tells "
-    "them apart. "
+    "them apart, or as sets where --set does; a folder or .npz of clouds of points where --coordinates says how many a "
+    "point has. "
     "Flags of the data follow from SOURCE: `leadline train mnist1d --help` shows them."
 )
 

@@ -41,6 +41,7 @@ from leadline.data.idx import holds_idx, idx
 from leadline.data.images import images
 from leadline.data.inputs import Identity, Inputs, Rescale, Standardize
 from leadline.data.labels import binary_1d, three_classes_1d, two_gaussians
+from leadline.data.large_graph import large_graph
 from leadline.data.measurements import car_prices, height_weight, pedestrians, repayment, wind_direction, wind_speed
 from leadline.data.mnist1d import mnist1d
 from leadline.data.patterns import memories, patterns
@@ -53,6 +54,9 @@ from leadline.data.sequence_inputs import Sequences
 from leadline.data.sequences import sequences
 from leadline.data.series import series
 from leadline.data.series_windows import Windows
+from leadline.data.set_inputs import Sets
+from leadline.data.sets import sets
+from leadline.data.solids import solids
 from leadline.data.table import ENDINGS, table
 from leadline.data.target import Target
 from leadline.data.text import text
@@ -75,7 +79,7 @@ SOURCES: dict[str, Callable[..., Data]] = {
         *(line, linear, twelve_points, gabor, sine, quasi_sine, uneven_noise, step, smooth, cubic, gap),
         *(inverse, branches),
         patterns,
-        scenes,
+        *(scenes, solids),
         *(wind_direction, wind_speed, pedestrians, repayment, height_weight, car_prices),
         *(karate, communities, random_graphs, molecules),
     )
@@ -83,33 +87,28 @@ SOURCES: dict[str, Callable[..., Data]] = {
 
 _FROM_FILES: dict[str, Callable[..., Data]] = {
     **{"table": table, "images": images, "idx": idx, "text": text},
-    **{"series": series, "sequences": sequences, "graph": graph},
+    **{"series": series, "sequences": sequences, "sets": sets, "graph": graph, "large_graph": large_graph},
 }
 
 #: options that tell what a path is read as, whatever its ending
 _SAYS = {
-    "edges": "graph",
-    "ends": "graph",
-    "level": "graph",
-    "text": "text",
-    "source": "text",
-    "horizon": "series",
-    "sequence": "sequences",
-    "field": "sequences",
+    **dict.fromkeys(("edges", "ends", "level"), "graph"),
+    **dict.fromkeys(("text", "source"), "text"),
+    **{"horizon": "series", "sequence": "sequences", "field": "sequences", "set": "sets", "coordinates": "sets"},
 }
 
 #: ways to turn raw rows into network inputs, by the name under which a run records them
 INPUTS: dict[str, type[Inputs]] = {
     kind.__name__: kind
     for kind in (
-        *(Identity, Standardize, Rescale, TableInputs, Whiten, Pictures, Colours, Tokens, Windows, Sequences),
+        *(Identity, Standardize, Rescale, TableInputs, Whiten, Pictures, Colours, Tokens, Windows, Sequences, Sets),
         GraphInputs,
     )
 }
 
 
 def source(name: str) -> Callable[..., Data]:
-    """The source of a name, "table", "images", "idx", "text", "series", "sequences" and "graph" included; an unknown
+    """The source of a name, those that read files ("table", "images", "text", "graph" …) included; an unknown
     name answers with the closest one.
 
     >>> source("moons").__name__
@@ -221,6 +220,7 @@ __all__ = [
     "Inputs",
     "Pictures",
     "Sequences",
+    "Sets",
     "Split",
     "Target",
     "Tokens",
@@ -238,6 +238,7 @@ __all__ = [
     "images",
     "incidence",
     "inputs_from",
+    "large_graph",
     "is_path",
     "label_noise",
     "load",
@@ -250,6 +251,7 @@ __all__ = [
     "reconstruction",
     "sequences",
     "series",
+    "sets",
     "source",
     "table",
     "text",

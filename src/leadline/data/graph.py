@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 
 from leadline.data.edges import Edges
+from leadline.data.sampling import Sampling
 from leadline.errors import ShapeError
 
 
@@ -26,6 +27,7 @@ class Graph:
         first: where the nodes of each graph begin, and one more; None is one graph.
         kind: which kind of node each is, from 0 on; None is one kind.
         taught: the edges that are there while a network learns, where others are kept from it; None is all.
+        batches: how some of it is read while a network learns; None reads all.
 
     >>> pair = Graph(torch.zeros(2, 1), Edges.of(torch.tensor([[0], [1]]), num_nodes=2))
     >>> both = Graph.union([pair, pair])
@@ -38,6 +40,7 @@ class Graph:
     first: Tensor | None = None
     kind: Tensor | None = None
     taught: Edges | None = None
+    batches: Sampling | None = None
 
     def __post_init__(self):
         if self.x.dim() != 2 or not len(self.x) == self.edges.num_targets == self.edges.num_sources:

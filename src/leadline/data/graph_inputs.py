@@ -166,6 +166,11 @@ class GraphInputs(Inputs):
         pairs = strangers(keys, self.links, len(self.graph), self.roles.directed)
         return torch.where(x < 0, pairs, x), y
 
+    def ordered(self, x: Tensor, order: Tensor) -> Tensor:
+        if self.graph is None or self.graph.batches is None or self.level == "graph":
+            return order
+        return self.graph.batches.ordered(self.graph.while_learning.edges, x[:, 0], order)
+
     def sizes(self, shape: tuple[int, ...]) -> dict[str, Any]:
         width = self.of_nodes.width if self.graph is None else self.graph.x.shape[1]
         return {

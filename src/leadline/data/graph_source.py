@@ -32,6 +32,7 @@ from leadline.data.graph_rows import Asked, GraphPlan, rows_of
 from leadline.data.graph_tables import Found, Roles, find
 from leadline.data.outcome import with_figures
 from leadline.data.outcomes import kinds_of
+from leadline.data.sampling import Sampling, sampling
 from leadline.data.splits import split_indices
 from leadline.errors import DataError, UserError
 
@@ -66,6 +67,7 @@ def graph(
     split: str | None = None,
     split_seed: int = 0,
     negatives: float = 1.0,
+    batches: str = "",
 ) -> Data:
     """The graph of two tables.
 
@@ -96,6 +98,8 @@ def graph(
         split: a column of nodes (of graphs, of edges) that holds train, val or test, instead.
         split_seed: of the draw, any whole number; of the pairs that are not joined, too.
         negatives: of links, pairs that are not joined for each that is, above 0.
+        batches: what a network reads of a large graph while it learns: hops, neighbours(10, 10), heavy(10, 10),
+            layers(512), walks(4) or parts(32) (`leadline.data.sampling`); by default all of it.
 
     >>> nodes = {"id": [*"abcdefgh"], "age": [1, 2, 3, 4, 5, 6, 7, 8.0], "side": ["l", "r"] * 4}
     >>> edges = {"from": [*"abcdefg"], "to": [*"cdefghh"]}
@@ -112,6 +116,7 @@ def graph(
     """
     if val < 0 or test < 0 or val + test >= 1:
         split_indices(1, val=val, test=test)
+    way = sampling(batches) if batches else None
     brought = _brought(path, edges, target)
     more = brought.more
     target = brought.target if brought.target is not None else target
@@ -141,7 +146,7 @@ def graph(
     )
     _check_named(brought, {"drop": drop, "categories": categories, "log": log})
     found = find(brought.nodes, brought.edges, roles, bad_edges)
-    data = _data(found, plan, of_graphs, brought)
+    data = _data(found, plan, of_graphs, brought, way)
     recipe = None
     if brought.files:
         names = ("level", "key", "directed", "weight", "relation", "node_kind", "graph", "kind", "bad_edges")
@@ -153,6 +158,8 @@ def graph(
         options = {**brought.files, "target": target, **own, **{n: list(v) for n, v in lists.items() if v}}
         if plan.level == "links":
             options["negatives"] = negatives
+        if batches:
+            options["batches"] = batches
         if isinstance(graphs, (str, Path)):
             options["graphs"] = str(Path(graphs).expanduser().absolute())
         if graphs is None or "graphs" in options or "graphs" in more:
@@ -265,7 +272,7 @@ def _features_asked(features: Sequence[str]) -> tuple[str, ...]:
     return tuple(features)
 
 
-def _data(found: Found, plan: GraphPlan, graphs: Table | None, brought: _Brought) -> Data:
+def _data(found: Found, plan: GraphPlan, graphs: Table | None, brought: _Brought, read: Sampling | None) -> Data:
     rows = rows_of(found, plan, graphs)
     parts, seen = rows.parts, found
     if plan.level == "links":
@@ -277,7 +284,7 @@ def _data(found: Found, plan: GraphPlan, graphs: Table | None, brought: _Brought
         inside = node_mask[seen.pairs].all(0)
         held = replace(held, taught=inputs.edges_of(seen, inside))
     names = found.graphs if plan.level == "graph" else found.names
-    inputs = inputs.holding(held, names or None)
+    inputs = inputs.holding(replace(held, batches=read), names or None)
     inputs.raw, inputs.links = raw if plan.level == "graph" else None, rows.links
     everything = Split(rows.x, rows.y, None, rows.numbers)
     train, val, test = (everything.take(part) for part in parts)

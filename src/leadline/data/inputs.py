@@ -58,6 +58,12 @@ class Inputs(ABC, Configured):
         """
         return x, y
 
+    def ordered(self, x: Tensor, order: Tensor) -> Tensor:
+        """The order in which an epoch takes the rows, given one that was drawn at random: rows that are cheaper
+        together may be moved together.
+        """
+        return order
+
     def sizes(self, shape: tuple[int, ...]) -> dict[str, Any]:
         """What a model's constructor is told of rows of this shape beyond it, by the names of its arguments."""
         return {}

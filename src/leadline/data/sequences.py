@@ -132,7 +132,7 @@ def sequences(
     _check_room(len(found.parts), T, found.parts[0].shape[1], longest)
     x = padded(found.parts, T)
     if found.each:
-        y, what = _tags(found, T, kind)
+        y, what = tags(found, T, kind)
     else:
         outcome = read_outcome(found.target, cells_of(found.asked, found.target))
         y, what = outcome.settle(np.arange(len(x)), kind, found.at)
@@ -184,7 +184,7 @@ def _found(
             got=f"{given('sequence', sequence)}, {given('target', target)}",
             do='Write sequences("strokes.csv", "letter", sequence="stroke")',
         )
-    return _of_table(rows_of(path, "path")[0], target, sequence, order, drop, each)
+    return of_table(rows_of(path, "path")[0], target, sequence, order, drop, each)
 
 
 def steps_of(path: Path, field: str | None = None) -> tuple[str, list[int], list[Any]]:
@@ -202,13 +202,13 @@ def steps_of(path: Path, field: str | None = None) -> tuple[str, list[int], list
         raise DataError("a file of sequences must exist", got=f"no {path}", do="Check the name and the folder")
     if path.name.lower().endswith(".npz"):
         arrays = arrays_of(path)
-        x = arrays[_name(path, arrays, field, _STEPS, "field")]
-        parts = _cut(x, x, arrays.get("lengths"))
+        x = arrays[named_in(path, arrays, field, _STEPS, "field")]
+        parts = cut_at(x, x, arrays.get("lengths"))
         return "sequence", list(range(len(parts))), parts
     lines = list(json_objects(find_texts(path)))
     if not lines:
         raise DataError(f"{path.name} must have lines", got="none", do="Check that it was written")
-    (steps,) = _fields(path, lines, [_name(path, lines[0][1], field, _STEPS, "field")])
+    (steps,) = _fields(path, lines, [named_in(path, lines[0][1], field, _STEPS, "field")])
     return "line", [number for number, _ in lines], steps
 
 
@@ -226,10 +226,22 @@ def _with_names(found: Found, sequence: str | None, each: bool | None) -> Found:
     return found
 
 
-def _of_table(
-    table: Table, target: str, sequence: str, order: str | None, drop: Sequence[str], each: bool | None
+def of_table(
+    table: Table,
+    target: str,
+    sequence: str,
+    order: str | None,
+    drop: Sequence[str],
+    each: bool | None,
+    called: tuple[str, str] = ("sequence", "step"),
 ) -> Found:
-    for role, name in (("target", target), ("sequence", sequence), ("order", order), *(("drop", n) for n in drop)):
+    """The sequences of a table with a row for each step.
+
+    Args:
+        called: what a sequence and a step of it are called; the first is also the argument that names its column.
+    """
+    one, part = called
+    for role, name in (("target", target), (one, sequence), ("order", order), *(("drop", n) for n in drop)):
         if name is not None and name not in table.columns:
             do = named(name, list(table.columns)).rstrip(".")
             raise DataError(f"{role} must name a column of {table.source}", got=f"{role} {name!r}", do=do)
@@ -263,15 +275,15 @@ def _of_table(
             known = dict.fromkeys(word for word in own if word is not None)
             if len(known) != 1:
                 raise DataError(
-                    f"{target} must be the same at all steps of a sequence",
+                    f"{target} must be the same at all {part}s of a {one}",
                     got=f"{', '.join(map(str, list(known)[:3])) or 'nothing'} for {sequence} {name}, from "
                     f"{table.at(int(rows[0]))} on",
-                    do="Mend it, or pass each=True for a class at every step",
+                    do=f"Mend it, or pass each=True for a class at every {part}",
                 )
             asked.append(next(iter(known)))
     numbers = [int(table.numbers[rows.min()]) for _, rows in parts]
     stretches = [values[rows] for _, rows in parts]
-    notes = [*table.notes, f"{len(table)} rows are steps of {counted(len(parts), 'sequence')}"]
+    notes = [*table.notes, f"{len(table)} rows are {part}s of {counted(len(parts), one)}"]
     return Found(
         stretches, asked, each, target, table.source, table.word, numbers, [], tuple(channels), notes, left_out
     )
@@ -316,11 +328,11 @@ def _plain(value: Any) -> Any:
 
 def _of_npz(path: Path, field: str | None, target: str | None) -> Found:
     arrays = arrays_of(path)
-    x, y = (arrays[_name(path, arrays, own, usual, role)] for own, usual, role in _named(field, target))
+    x, y = (arrays[named_in(path, arrays, own, usual, role)] for own, usual, role in _named(field, target))
     lengths = arrays.get("lengths")
-    parts, asked = _cut(x, x, lengths), list(y)
+    parts, asked = cut_at(x, x, lengths), list(y)
     if lengths is not None and len(y) == len(x) and (y.ndim == 2 or len(x) != lengths.size):
-        asked = _cut(y, x, lengths)  # one of every step
+        asked = cut_at(y, x, lengths)  # one of every step
     if len(asked) != len(parts):
         return _of_lists(parts, asked, None, [])  # which says so
     return _of_file(path, "sequence", range(len(parts)), parts, asked)
@@ -339,7 +351,7 @@ def _of_file(path: Path, word: str, numbers: Sequence[int], x: Sequence[Any], y:
     return found
 
 
-def _cut(values: np.ndarray, x: np.ndarray, lengths: np.ndarray | None) -> list[np.ndarray]:
+def cut_at(values: np.ndarray, x: np.ndarray, lengths: np.ndarray | None) -> list[np.ndarray]:
     """What belongs to each sequence, of values that lie as the steps of x do."""
     if lengths is None:
         return list(values)
@@ -361,7 +373,7 @@ def _of_json(path: Path, field: str | None, target: str | None) -> Found:
     if not found:
         raise DataError(f"{path.name} must have lines", got="none", do="Check that it was written")
     first = found[0][1]
-    names = [_name(path, first, own, usual, role) for own, usual, role in _named(field, target)]
+    names = [named_in(path, first, own, usual, role) for own, usual, role in _named(field, target)]
     x, y = _fields(path, found, names)
     read = _of_file(path, "line", [number for number, _ in found], x, y)
     read.target = names[1]
@@ -386,7 +398,7 @@ def _named(field: str | None, target: str | None) -> tuple[tuple[str | None, tup
     return (field, _STEPS, "field"), (target, _ASKED, "target")
 
 
-def _name(path: Path, have: Mapping[str, Any], own: str | None, usual: Sequence[str], role: str) -> str:
+def named_in(path: Path, have: Mapping[str, Any], own: str | None, usual: Sequence[str], role: str) -> str:
     found = next((name for name in ((own,) if own else usual) if name in have), None)
     if found is None:
         raise DataError(
@@ -406,7 +418,7 @@ def _check_room(count: int, T: int, channels: int, longest: int) -> None:
         )
 
 
-def _tags(found: Found, T: int, kind: str | None) -> tuple[Tensor, Target]:
+def tags(found: Found, T: int, kind: str | None) -> tuple[Tensor, Target]:
     """A class for every step, `NOTHING` where there is none."""
     if kind not in (None, "classes", "binary"):
         raise UserError("a target of every step must be of classes", got=f"kind={kind!r}", do="Leave kind out")

@@ -43,6 +43,7 @@ class Target:
         columns: what each column of y is, where they have names or kinds of their own.
         sizes, characters: bytes and characters of text that each token stands for; none where nobody knows.
         most: tokens that are asked of a row, at most; None may be all.
+        overlap: whether classes at many places are judged by how far they cover those that are there, too.
 
     >>> Target("classes", classes=("cat", "dog", "eel")).decode(torch.tensor([2, 0]))
     ['eel', 'cat']
@@ -62,6 +63,7 @@ class Target:
     sizes: tuple[int, ...] = field(default=(), repr=False)
     characters: tuple[int, ...] = field(default=(), repr=False)
     most: int | None = field(default=None, repr=False)
+    overlap: bool = field(default=False, repr=False)
 
     def __post_init__(self):
         if self.kind not in (*KINDS, SEVERAL):
@@ -92,7 +94,7 @@ class Target:
     @property
     def config(self) -> dict[str, Any]:
         own = {name: plain(getattr(self, name)) for name in self.__dataclass_fields__ if name != "columns"}
-        for name in ("sizes", "characters", "most"):
+        for name in ("sizes", "characters", "most", "overlap"):
             if not own[name]:
                 del own[name]
         return own | ({"columns": [column.config for column in self.columns]} if self.columns else {})
@@ -162,6 +164,8 @@ class Target:
             return printable(f"{self.name}: {' < '.join(self.classes)}")
         if self.kind == "ranking":
             return f"{self.name}: ranking of {self.dim} items"
+        if self.kind == "tokens" and self.overlap:
+            return f"{self.name}: {counted(len(self.classes), 'class', 'classes')} a member"
         if self.kind == "tokens":
             return f"{self.name}: one of {self.dim:,} tokens at each place"
         if self.kind == "span":

@@ -8,6 +8,7 @@ from leadline.data.data import Data
 from leadline.doctor.columns import check_columns
 from leadline.doctor.finding import Finding
 from leadline.doctor.first_weights import check_first_weights
+from leadline.doctor.graphs import check_graph
 from leadline.doctor.sight import check_sight
 from leadline.doctor.splits import check_splits
 from leadline.doctor.targets import check_targets
@@ -42,9 +43,10 @@ def before(model: nn.Module, data: Data, likelihood: Likelihood) -> list[Finding
         findings += check_splits(data)
     if not any(f.code == "non-finite-input" for f in findings):
         wiring = check_wiring(model, data, likelihood, target_fits=target_fits)
+        findings += [] if wiring else check_graph(model, data)
         findings += wiring or check_sight(model, data)
         # inputs of the wrong size would be blamed on the weights, and patterns are stored by rules without a gradient
-        clear = target_fits and not wiring and not any(f.code == "unscaled-input" for f in findings)
+        clear = target_fits and not wiring and not any(f.code in ("unscaled-input", "constant-nodes") for f in findings)
         if clear and data.target.kind != "signs":
             # what grows through time makes answers wild too, and is the cause
             findings += check_through_time(model, data, likelihood) or check_first_weights(model, data, likelihood)

@@ -24,6 +24,11 @@ CODES: dict[str, str] = {
     "mostly-padding": "most places of the rows hold nothing",
     "unused-vocabulary": "most of the vocabulary never occurs in the training text",
     "short-documents": "documents are much shorter than the context",
+    # before the first step: the graph
+    "isolated-nodes": "some nodes have no edge to another",
+    "constant-nodes": "all nodes have the same numbers, and the network gives all of them the same answer",
+    "unlike-neighbours": "neighbours mostly belong to other classes",
+    "deeper-than-graph": "the network has more layers than the graph has steps",
     # before the first step: the splits
     "shared-rows": "rows of a held-out split stand in the training split too",
     "small-val": "the validation split is too small to judge by",
@@ -60,6 +65,7 @@ CODES: dict[str, str] = {
     # after the run
     "underfitting": "the model barely beats a constant guess, or is worse, even on the rows it trained on",
     "overfitting": "the model is much better on the rows it trained on than on others",
+    "over-smoothed": "the network gives all nodes the same answer",
     "no-better-than-constant": "on held-out rows the model is no better than a constant guess",
     "miscalibrated": "the probabilities do not come true as often as they say",
     "interval-coverage": "the intervals do not hold as many targets as they should",

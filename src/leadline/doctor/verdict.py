@@ -18,6 +18,7 @@ from leadline.data.account import counted
 from leadline.data.data import Data, Split
 from leadline.doctor.calibration import check_calibration
 from leadline.doctor.finding import Finding
+from leadline.doctor.graphs import check_smoothed
 from leadline.doctor.maps import check_maps
 from leadline.doctor.texts import check_texts
 from leadline.doctor.words import percent
@@ -83,6 +84,8 @@ def after(
     rivals = {name: _Rival(data, name, likelihood) for name in evaluations if len(data[name])}
     if "train" in rivals:
         findings += _underfitting(history, evaluations["train"], rivals["train"])
+        if findings:  # where all nodes have become alike, that is why
+            findings = check_smoothed(data, outputs) or findings
     underfits = bool(findings)
     held_out = next((name for name in ("val", "test") if name in rivals), None)
     if held_out is not None:

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from leadline.data.account import counted
 from leadline.data.data import Batch
 from leadline.layers.carried import carried_by
+from leadline.layers.held_graph import HeldGraph
 from leadline.likelihoods.likelihood import Likelihood
 
 _DRAWS = 400
@@ -79,7 +80,8 @@ def resting(model: nn.Module) -> Iterator[None]:
 
 def outputs(model: nn.Module, x: Tensor, batch: int | None = None) -> Tensor:
     """The model's output for every row, in evaluation mode, which is restored to what it was."""
-    rows = batch or rows_together(x[:1].numel() * x.element_size(), x.device)
+    at_once = any(isinstance(module, HeldGraph) and module.level != "graph" for module in model.modules())
+    rows = batch or (len(x) if at_once else rows_together(x[:1].numel() * x.element_size(), x.device))
     return outputs_of(model, x.split(rows) if len(x) > rows else [x])
 
 

@@ -231,7 +231,7 @@ class Feed:
             return stream_order(len(self), self.batch)
         if self.steps == 1 and self.inputs.graph is not None and not self.replacement:
             return self._as_they_are  # one step has them all: their order is rounding, and takes longer than the step
-        return epoch_order(self.seed, epoch, len(self), self.replacement)
+        return self.inputs.ordered(self.raw, epoch_order(self.seed, epoch, len(self), self.replacement))
 
     @cached_property
     def _as_they_are(self) -> Tensor:

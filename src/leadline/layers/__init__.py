@@ -18,6 +18,7 @@ from leadline.layers.drop_connect import DropConnect, SpatialDropout
 from leadline.layers.dropout import Dropout
 from leadline.layers.dynamic_convolution import DynamicConvolution
 from leadline.layers.elman import Elman
+from leadline.layers.equivariant import Equivariant
 from leadline.layers.feature_norm import feature_norm
 from leadline.layers.feed_forward import FeedForward
 from leadline.layers.gru import GRU
@@ -40,6 +41,7 @@ from leadline.layers.normalisation import BatchNorm, ImageLayerNorm
 from leadline.layers.ode import adjoint, integrate
 from leadline.layers.patches import Merging, Patches
 from leadline.layers.placed_attention import PlacedAttention, UntiedAttention
+from leadline.layers.point_transform import PointTransform
 from leadline.layers.pooling import LpPool, MaxBlurPool, MaxPoolDropout, Subsample
 from leadline.layers.positions import LearnedPositions, SinusoidalPositions, sinusoids
 from leadline.layers.relative_attention import RelativeAttention
@@ -50,6 +52,8 @@ from leadline.layers.residual_units import BottleneckUnit, PlainUnit
 from leadline.layers.rotary import Rotary
 from leadline.layers.separable import DepthwiseSeparable, RankOne
 from leadline.layers.sequence_norm import SequenceNorm
+from leadline.layers.set_attention import InducedAttention, PooledByAttention, SetAttention
+from leadline.layers.set_pool import SetPool
 from leadline.layers.shake import ShakeDrop, ShakeShake
 from leadline.layers.skip import Skip
 from leadline.layers.spatial_gate import SpatialGate
@@ -90,12 +94,14 @@ __all__ = [
     "Dropout",
     "DynamicConvolution",
     "Elman",
+    "Equivariant",
     "FeedForward",
     "GhostBatchNorm",
     "HardConcrete",
     "HashedAttention",
     "HighwayLayer",
     "ImageLayerNorm",
+    "InducedAttention",
     "Inception",
     "KernelAttention",
     "KernelSmoother",
@@ -114,6 +120,8 @@ __all__ = [
     "Patches",
     "PlacedAttention",
     "PlainUnit",
+    "PointTransform",
+    "PooledByAttention",
     "RandomizedReLU",
     "RankOne",
     "RelativeAttention",
@@ -121,6 +129,8 @@ __all__ = [
     "Rotary",
     "SelfAttention",
     "SequenceNorm",
+    "SetAttention",
+    "SetPool",
     "ShakeDrop",
     "ShakeShake",
     "SinusoidalPositions",

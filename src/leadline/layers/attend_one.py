@@ -64,7 +64,8 @@ def _(q: Tensor, k: Tensor, v: Tensor, keys: Tensor, values: Tensor, at: Tensor,
     q, k, v = (t if _in_eights(t) else t.contiguous() for t in (q, k, v))
     out = torch.empty(q.shape, dtype=q.dtype, device=q.device)
     strides = (stride // 8 for t in (q, k, v, keys) for stride in t.stride()[:2])
-    _kernel(K, scale, q.device)(B * H, 32 * _WARPS, q, k, v, keys, values, at, out, H, G, *strides)
+    places = at.expand(B, 1).contiguous()  # rows that begin with one word may share its place, expanded
+    _kernel(K, scale, q.device)(B * H, 32 * _WARPS, q, k, v, keys, values, places, out, H, G, *strides)
     return out
 
 

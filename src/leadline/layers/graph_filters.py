@@ -43,6 +43,9 @@ class PolynomialFilter(nn.Module):
     torch.Size([2, 8])
     """
 
+    #: nodes further than one edge count
+    looks_far = True
+
     def __init__(self, dim_input: int, dim_output: int, num_terms: int = 3, kind: str = "chebyshev"):
         super().__init__()
         self.kind = lookup(kind, {name: name for name in KINDS}, "kind")
@@ -78,6 +81,9 @@ class SpectralFilter(nn.Module):
     >>> SpectralFilter(3, 8)(torch.ones(2, 3), pair).shape
     torch.Size([2, 8])
     """
+
+    #: nodes further than one edge count
+    looks_far = True
 
     def __init__(self, dim_input: int, dim_output: int, num_points: int = 5):
         super().__init__()

@@ -12,6 +12,7 @@ Shapes     x (N_s, F), the edges of each layer -> (N, dim_output)
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 
 import torch
@@ -20,6 +21,7 @@ from torch import Tensor, nn
 from leadline.data.edges import Edges
 from leadline.layers.activation import activation as make_activation
 from leadline.layers.node_dropout import NodeDropout
+from leadline.layers.piecewise import piecewise
 from leadline.names import lookup
 
 RESIDUALS = ("none", "sum", "concat")
@@ -74,12 +76,14 @@ class GraphStack(nn.Module):
         for k, (layer, edges) in enumerate(zip(self.layers, blocks, strict=True)):
             if k:
                 h = self.drops[k - 1](h, keys)
-            new = layer(h, edges)
-            if not (self.plain_end and k == len(self.layers) - 1):
-                new = self._joined(self.activation(new), h[: edges.num_targets])
-            h = new
+            ends = self.plain_end and k == len(self.layers) - 1
+            step = layer if ends else functools.partial(self._step, layer)
+            h = step(h, edges) if getattr(layer, "looks_far", False) else piecewise(step, h, edges)
             seen.append(h)
         return h if self.jumping == "none" else self._jumped([h_k[: len(h)] for h_k in seen])
+
+    def _step(self, layer: nn.Module, h: Tensor, edges: Edges) -> Tensor:
+        return self._joined(self.activation(layer(h, edges)), h[: edges.num_targets])
 
     def _joined(self, new: Tensor, old: Tensor) -> Tensor:
         if self.residual == "concat":

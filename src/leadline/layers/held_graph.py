@@ -5,8 +5,12 @@ disk, and its hash.
 
     held(asked, K)    what K layers must read to answer
 
-    nodes, edges      all nodes; or those that a sampler draws for the asked ones, where the network is training
+    nodes, edges      all nodes; or those that a sampler draws for the asked ones, where the network is training;
+                      or, of a large graph, their neighbourhoods, where these are but a part of it
     graphs            the nodes of the asked graphs
+
+Numbers of nodes that would not fit on the device stay in the host's memory, or in the file that is mapped into it:
+what is read for a batch is gathered from there.
 
 Shapes     asked (B, 1) of nodes and graphs, (B, 2) of pairs of nodes
 """
@@ -15,7 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -23,15 +27,23 @@ from torch import Tensor, nn
 
 from leadline.data.edges import Edges
 from leadline.data.graph import Graph
+from leadline.data.neighbours import hops_within
 from leadline.errors import UserError
 from leadline.layers import noise
 from leadline.layers.once import owned
+from leadline.layers.piecewise import rows
 from leadline.names import lookup
 
 LEVELS = ("node", "edge", "graph")
 
-#: draws what some layers read for some nodes: the nodes, (N_s,), and the edges of each layer; keys are one a row
-Sampler = Callable[[Graph, Tensor, int, Tensor | None], tuple[Tensor, tuple[Edges, ...]]]
+#: draws what some layers read for some nodes, none of them twice: the nodes, (N_s,), those that are asked first, and
+#: the edges of each layer; of the edges of the graph, and a key, (1,)
+Sampler = Callable[[Edges, Tensor, int, Tensor], tuple[Tensor, tuple[Edges, ...]]]
+
+_LARGE = 2**20  # edges, from which on a neighbourhood is looked for before all are read
+_FEW = 50  # nodes of the graph for each that is asked, at least: the neighbourhoods of more are nearly all of it
+_SHARE = 0.5  # of the edges of all layers, up to which it is read instead
+_ROOM = 0.5  # of the free memory of a device, that numbers of nodes may take
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,6 +76,7 @@ class HeldGraph(nn.Module):
 
     Args:
         level: what rows are numbers of, one of `LEVELS`.
+        whole: whether the layers must have a whole graph, in which each node has all of its edges and is computed.
 
     >>> held = HeldGraph("node")
     >>> held.put(Graph(torch.zeros(2, 3), Edges.of(torch.tensor([[0], [1]]), num_nodes=2)))
@@ -73,15 +86,27 @@ class HeldGraph(nn.Module):
     tensor([1])
     """
 
-    def __init__(self, level: str):
+    def __init__(self, level: str, whole: bool = False):
         super().__init__()
+        self.whole = whole
         self.level = lookup(level, {name: name for name in LEVELS}, "level")
         self.sampler: Sampler | None = None
         self._held: list[Graph] = []  # in a list, for what a module has as an attribute is copied with it
 
     def put(self, graph: Graph) -> None:
-        """Have this graph from now on."""
+        """Have this graph, and its way to be read, from now on."""
         self._held[:] = [graph]
+        self.sampler = graph.batches
+
+    @property
+    def draws_noise(self) -> bool:
+        """Whether what is read while training is drawn from the current keys."""
+        return self.level != "graph" and self.sampler is not None and getattr(self.sampler, "draws", True)
+
+    @property
+    def varies(self) -> bool:
+        """Whether batches of as many rows read more or fewer nodes."""
+        return self.level == "graph" or self.sampler is not None
 
     @property
     def full(self) -> bool:
@@ -108,31 +133,70 @@ class HeldGraph(nn.Module):
         keys = noise.current.keys if self.training else None
         if self.level == "graph":
             return _of_graphs(graph, asked.flatten(), num_layers, keys)
-        if self.sampler is not None and self.training:
-            wanted, places = asked.unique(return_inverse=True)
-            nodes, blocks = self.sampler(graph, wanted, num_layers, keys)
-            x, kind = graph.x[nodes], None if graph.kind is None else graph.kind[nodes]
-        else:
-            nodes, blocks, places, x, kind = None, (graph.edges,) * num_layers, asked, graph.x, graph.kind
-            owned(graph.edges, x)
+        found, places = self._found(graph.edges, asked, num_layers)
         places = places[:, 0] if self.level == "node" else places
+        if found is None:
+            in_pieces = not torch.is_grad_enabled() and not self.whole  # which gather from wherever x lies
+            x = graph.x if in_pieces else graph.x.to(asked.device)
+            nodes, blocks, kind, first = None, (graph.edges,) * num_layers, graph.kind, graph.bounds
+            owned(graph.edges, x)
+        else:
+            nodes, blocks = found
+            x, kind = rows(graph.x, nodes, asked.device), None if graph.kind is None else graph.kind[nodes]
+            first = torch.tensor([0, len(nodes)], device=asked.device)
         if keys is not None:
             numbers = torch.arange(len(x), device=x.device) if nodes is None else nodes
             keys = noise.mix(noise.mix(numbers) ^ noise.of_batch(keys))
-        return Reading(x, blocks, places, graph.bounds, kind, nodes, keys)
+        return Reading(x, blocks, places, first, kind, nodes, keys)
+
+    def _found(
+        self, edges: Edges, asked: Tensor, num_layers: int
+    ) -> tuple[tuple[Tensor, tuple[Edges, ...]] | None, Tensor]:
+        """The nodes and edges that are read, None where that is all; and where the asked nodes are among them."""
+        if self.training and self.sampler is not None:
+            if self.whole and not getattr(self.sampler, "whole", False):
+                raise UserError(
+                    "batches of this network must be whole graphs: its layers look further than one edge",
+                    got=f"batches {self.sampler}",
+                    do="Use batches parts(8), say, or a network such as GCN, GraphSAGE, GAT or GIN",
+                )
+            seeds, places = asked.unique(return_inverse=True)
+            return self.sampler(edges, seeds, num_layers, _key(asked)), places
+        few = asked.numel() * _FEW <= edges.num_targets
+        if not self.training and not self.whole and few and len(edges) >= _LARGE:
+            seeds, places = asked.unique(return_inverse=True)
+            found = hops_within(edges, seeds, num_layers, int(_SHARE * num_layers * len(edges)))
+            if found is not None:
+                return found, places
+        return None, asked
 
     def _apply(self, fn: Any, recurse: bool = True) -> HeldGraph:
         super()._apply(fn, recurse)
         for k, graph in enumerate(self._held):
             probe = fn(torch.zeros(0, dtype=graph.x.dtype, device=graph.x.device))
-            self._held[k] = graph.to(probe.device, probe.dtype)
+            self._held[k] = _placed(graph, probe.device, probe.dtype)
         return self
 
     def __deepcopy__(self, memo: dict[int, Any]) -> HeldGraph:
-        twin = HeldGraph(self.level)
+        twin = HeldGraph(self.level, self.whole)
         twin._held[:] = self._held  # the same graph: it never changes
         twin.sampler, twin.training = self.sampler, self.training
         return twin
+
+
+def _key(asked: Tensor) -> Tensor:
+    """Of all that is drawn for a batch, (1,)."""
+    keys = noise.current.keys
+    return torch.randint(2**62, (1,), device=asked.device) if keys is None else noise.of_batch(keys)
+
+
+def _placed(graph: Graph, device: torch.device, dtype: torch.dtype) -> Graph:
+    """On a device; but for numbers of nodes that would take too much of its memory."""
+    if device.type == "cuda" and not graph.x.is_cuda:
+        free, _ = torch.cuda.mem_get_info(device)
+        if graph.x.numel() * dtype.itemsize > _ROOM * free:
+            return replace(replace(graph, x=graph.x[:, :0]).to(device, dtype), x=graph.x.to(dtype))
+    return graph.to(device, dtype)
 
 
 def _of_graphs(graph: Graph, asked: Tensor, num_layers: int, keys: Tensor | None) -> Reading:
@@ -164,11 +228,11 @@ def asked_of(model: nn.Module, graph: Graph | None) -> Iterator[None]:
     1
     """
     places = [module for module in model.modules() if isinstance(module, HeldGraph)] if graph is not None else []
-    before = [list(place._held) for place in places]
+    before = [(list(place._held), place.sampler) for place in places]
     like = next((p for p in model.parameters() if p.is_floating_point()), torch.zeros(()))
     try:
         give_graph(model, None if graph is None else graph.to(like.device, like.dtype))
         yield
     finally:
-        for place, held in zip(places, before, strict=True):
-            place._held[:] = held
+        for place, (held, sampler) in zip(places, before, strict=True):
+            place._held[:], place.sampler = held, sampler

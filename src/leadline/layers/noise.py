@@ -18,6 +18,8 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from leadline.data.hashes import mix as mix
+from leadline.data.hashes import shift_right
 from leadline.layers.kernels import has_triton, kernels
 
 _C = -0x61C8864680B583EB  # 2^64 / golden ratio, as a signed number: splitmix64's increment
@@ -49,13 +51,6 @@ def fourfold(keys, out, site, dropped, width, BLOCK: tl.constexpr):
         word |= (value >= dropped).to(tl.int32) << (8 * k)
     tl.store(out + row * width + at, word, mask=at < width)
 """
-
-
-def mix(z: Tensor) -> Tensor:
-    """Splitmix64's finaliser on int64: a bijection in which every input bit moves about half of the output bits."""
-    z = (z ^ _shift_right(z, 30)) * -0x40A7B892E31B1A47
-    z = (z ^ _shift_right(z, 27)) * -0x6B2FB644ECCEEE15
-    return z ^ _shift_right(z, 31)
 
 
 def mix_int(*parts: int) -> int:
@@ -100,7 +95,7 @@ def uniform(keys: Tensor, shape: tuple[int, ...], site: int) -> Tensor:
     # undefined in C++ and has been seen to break the loop
     position = torch.arange(_count(shape), device=keys.device)
     z = mix(mix(keys ^ (site * _C % 2**63))[:, None] + position)
-    return (_shift_right(z, 40).float() * 2.0**-24).view(len(keys), *shape)
+    return (shift_right(z, 40).float() * 2.0**-24).view(len(keys), *shape)
 
 
 def kept(keys: Tensor, shape: tuple[int, ...], p_drop: float, site: int, dtype: torch.dtype = torch.float32) -> Tensor:
@@ -159,8 +154,8 @@ def normal(keys: Tensor, shape: tuple[int, ...], site: int, dtype: torch.dtype =
     count = _count(shape)
     position = torch.arange(-(-count // 2), device=keys.device)
     z = mix(mix(keys ^ (site * _C % 2**63))[:, None] + position)
-    u = (_shift_right(z, 40) + 1).to(dtype) * 2.0**-24
-    turn = (_shift_right(z, 8) & (2**24 - 1)).to(dtype) * (2 * math.pi * 2.0**-24)
+    u = (shift_right(z, 40) + 1).to(dtype) * 2.0**-24
+    turn = (shift_right(z, 8) & (2**24 - 1)).to(dtype) * (2 * math.pi * 2.0**-24)
     r = (-2 * u.log()).sqrt()
     pairs = torch.stack([r * turn.cos(), r * turn.sin()], dim=-1).flatten(1)
     return pairs[:, :count].reshape(len(keys), *shape)
@@ -221,10 +216,6 @@ def _quarters(z: Tensor) -> Tensor:
         return z.view(torch.int16)
     except RuntimeError:  # of vmap before torch 2.12
         return torch.stack([z << bits >> 48 for bits in (48, 32, 16, 0)], -1).flatten(-2)
-
-
-def _shift_right(z: Tensor, bits: int) -> Tensor:
-    return (z >> bits) & (2 ** (64 - bits) - 1)  # logical: torch shifts the sign in
 
 
 def _count(shape: tuple[int, ...]) -> int:

@@ -44,15 +44,27 @@ def of_own(x: Tensor, edges: Edges, name: str, make: Callable[[], Tensor]) -> Te
     >>> of_own(x, edges, "twice", lambda: 2 * x) is of_own(x, edges, "twice", lambda: 2 * x)
     True
     """
-    if edges.__dict__.get("own numbers") is not x:
+    if edges.__dict__.get("own numbers") is not x or x.requires_grad:
         return make()
     precise = torch.get_autocast_dtype(x.device.type) if torch.is_autocast_enabled(x.device.type) else x.dtype
     return once(edges, f"{name} of own numbers in {precise}", lambda: make().to(precise))
 
 
 def owned(edges: Edges, x: Tensor) -> None:
-    """From now on x are the numbers that the nodes of these edges always have."""
-    edges.__dict__["own numbers"] = x
+    """From now on x are the numbers that the nodes of these edges always have; what others left is forgotten.
+
+    >>> edges = Edges.of(torch.tensor([[0], [1]]), num_nodes=2)
+    >>> for x in (torch.ones(2, 1), torch.zeros(2, 1)):
+    ...     owned(edges, x)
+    ...     float(of_own(x, edges, "sum", lambda: x.sum()))
+    2.0
+    0.0
+    """
+    kept = edges.__dict__
+    if kept.get("own numbers") is not x:
+        for name in [name for name in kept if "of own numbers" in name]:
+            del kept[name]
+        kept["own numbers"] = x
 
 
 @contextmanager

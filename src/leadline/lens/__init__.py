@@ -41,6 +41,7 @@
     embedding_neighbours                which tokens lie beside each other
     attention_gradients                 gradients of queries, keys and values; what branches add to the stream
     fading, gates                       how far back a recurrent layer is felt; what its gates keep, write and show
+    critical_set                        which points of a cloud decide what a network of maxima says of it
     state_spectrum, unit_responses      eigenvalues of a recurrence, directions of its state; what a unit responds to
 
 Each returns a `View`: a frozen record with `plot()`, which makes a matplotlib figure, and `to_dict()`, plain JSON.
@@ -67,6 +68,7 @@ from leadline.lens.connection import Averaging, Connection, averaging, connect
 from leadline.lens.criteria import Criteria, criteria
 from leadline.lens.criterion import Criterion, criterion
 from leadline.lens.critical import CriticalPoints, critical_points
+from leadline.lens.critical_set import CriticalSet, critical_set
 from leadline.lens.curve import Curve, curve
 from leadline.lens.deletion import Deletion, deletion
 from leadline.lens.density import Density, density
@@ -74,6 +76,7 @@ from leadline.lens.depth import Depth, depth
 from leadline.lens.derivative_graph import DerivativeGraph, derivative_graph
 from leadline.lens.dissection import Dissection, dissection
 from leadline.lens.distance import Distance, distance
+from leadline.lens.edge_attention import EdgeAttention, Mixings, edge_attention, mixings
 from leadline.lens.embedding_neighbours import EmbeddingNeighbours, embedding_neighbours
 from leadline.lens.equivariance import Equivariance, equivariance
 from leadline.lens.fading import Fading, fading
@@ -84,6 +87,11 @@ from leadline.lens.folding import Folding, folding
 from leadline.lens.gates import Gate, Gates, gates
 from leadline.lens.geometry import Geometry, geometry
 from leadline.lens.gradient_noise import GradientNoise, gradient_noise
+from leadline.lens.graph_drawing import GraphDrawing, graph_drawing, graph_part
+from leadline.lens.graph_matrices import EdgeGraph, GraphMatrices, edge_graph, graph_matrices
+from leadline.lens.graph_parts import GraphParts, graph_parts
+from leadline.lens.graph_spectrum import GraphSpectrum, graph_spectrum
+from leadline.lens.graph_walks import HopReach, Walks, graph_walks, hop_reach
 from leadline.lens.head_ablation import HeadAblation, head_ablation
 from leadline.lens.head_entropy import HeadEntropy, head_entropy
 from leadline.lens.hessian import Hessian, hessian
@@ -95,8 +103,14 @@ from leadline.lens.lipschitz import Lipschitz, lipschitz
 from leadline.lens.logit_lens import LogitLens, logit_lens
 from leadline.lens.memory import Memory, memory
 from leadline.lens.momentum import MomentumSteps, momentum_steps
+from leadline.lens.neighbourhoods import Neighbourhoods, neighbourhoods
 from leadline.lens.next_token import NextToken, next_token
+from leadline.lens.node_colours import NodeColours, node_colours
+from leadline.lens.node_influence import NodeInfluence, node_influence
+from leadline.lens.node_order import NodeOrder, node_order
 from leadline.lens.occlusion import Occlusion, occlusion
+from leadline.lens.over_smoothing import OverSmoothing, over_smoothing
+from leadline.lens.over_squashing import OverSquashing, over_squashing
 from leadline.lens.panels import Panels, panels
 from leadline.lens.path import Path, flat
 from leadline.lens.paths import PathGradients, path_counts, path_gradients, path_terms
@@ -123,6 +137,37 @@ from leadline.lens.vocabulary import Vocabulary, vocabulary
 from leadline.lens.weight_loss import WeightLoss
 
 __all__ = [
+    "EdgeAttention",
+    "Mixings",
+    "edge_attention",
+    "mixings",
+    "GraphDrawing",
+    "graph_drawing",
+    "graph_part",
+    "EdgeGraph",
+    "GraphMatrices",
+    "edge_graph",
+    "graph_matrices",
+    "GraphParts",
+    "graph_parts",
+    "GraphSpectrum",
+    "graph_spectrum",
+    "HopReach",
+    "Walks",
+    "graph_walks",
+    "hop_reach",
+    "Neighbourhoods",
+    "neighbourhoods",
+    "NodeColours",
+    "node_colours",
+    "NodeInfluence",
+    "node_influence",
+    "NodeOrder",
+    "node_order",
+    "OverSmoothing",
+    "over_smoothing",
+    "OverSquashing",
+    "over_squashing",
     "Fading",
     "fading",
     "Gate",
@@ -177,6 +222,7 @@ __all__ = [
     "Criteria",
     "Criterion",
     "CriticalPoints",
+    "CriticalSet",
     "Curve",
     "Deletion",
     "Density",
@@ -244,6 +290,7 @@ __all__ = [
     "criteria",
     "criterion",
     "critical_points",
+    "critical_set",
     "curve",
     "deletion",
     "density",

@@ -6,6 +6,7 @@
     nll         = Σ total / Σ count,   perplexity = e^nll                                  (4)   over all rows
     bits a byte = Σ total / (log 2 · Σ bytes of the tokens y)                              (5)   where they are known
     bits a character                                                                             the same of characters
+    IoU_c       = Σ |said c and is c| / Σ |said c or is c|                                 (6)   of classes with names
 
 A token counts alike in whatever row it stands, for n̄ is one number for all rows: the mean count. Where it is not known,
 each row is divided by its own count. Places of y = -1 count nowhere.
@@ -35,6 +36,7 @@ from leadline.likelihoods.classes import ClassPrediction
 from leadline.likelihoods.codes import check_smoothing
 from leadline.likelihoods.likelihood import Likelihood, full
 from leadline.likelihoods.surprise import surprise_of
+from leadline.likelihoods.values import names_of
 from leadline.settings import real, whole
 
 NOTHING = -1  # asked at a place
@@ -50,6 +52,7 @@ class Tokens(Likelihood):
         sizes, characters: bytes and characters of text that each token stands for; none where nobody knows.
         most: places of a row where something is asked, at most: scores that are not computed yet are computed for
             as many. None may be all.
+        names: of the tokens, where they are few and judged by eq. 6 too, such as the parts of a cloud of points.
 
     >>> y = torch.tensor([[3, 1, -1]])
     >>> float(Tokens(4).loss(torch.zeros(1, 3, 4), y))  # log 4
@@ -67,8 +70,12 @@ class Tokens(Likelihood):
         sizes: Sequence[int] = (),
         most: int | None = None,
         characters: Sequence[int] = (),
+        names: Sequence[str] = (),
     ):
         super().__init__()
+        self.names = names_of(names, num_tokens) if names else ()
+        if names:
+            self.headline, self.higher_is_better = "mean_iou", True
         self.num_tokens = self.dim_output = whole("num_tokens", num_tokens, 2)
         self.label_smoothing = check_smoothing(label_smoothing)
         self.per = None if per is None else real("per", per, 0, above=True)
@@ -87,8 +94,9 @@ class Tokens(Likelihood):
     @classmethod
     def for_target(cls, target: Target, **options: Any) -> Tokens:
         per = target.scale[0] if target.scale[0] != 1 else None
-        told = {"sizes": target.sizes, "characters": target.characters, "most": target.most}
-        return cls(target.dim, per=per, **told, **options)  # type: ignore[arg-type]
+        told: dict[str, Any] = {"sizes": target.sizes, "characters": target.characters, "most": target.most}
+        told |= {"names": target.classes} if target.overlap else {}
+        return cls(target.dim, per=per, **told, **options)
 
     @property
     def loss_is_nll(self) -> bool:
@@ -156,12 +164,23 @@ class Tokens(Likelihood):
         for name in ("sizes", "characters"):
             if getattr(self, name):
                 found[name] = torch.where(asked, getattr(self, f"_{name}")[codes], 0).sum(1).to(output.dtype)
+        said = output.argmax(-1) if self.names else codes
+        for code, name in enumerate(self.names):
+            named, there = (said == code) & asked, (codes == code) & asked
+            found[f"both_{name}"] = (named & there).sum(1).to(output.dtype)
+            found[f"either_{name}"] = (named | there).sum(1).to(output.dtype)
         return found
 
     def summary(self, means: dict[str, float]) -> dict[str, float]:
         count = max(means["count"], 1e-12)
         nll = means["total"] / count  # eq. 4
         found = {"nll": nll, "perplexity": math.exp(min(nll, 700.0)), "accuracy": min(means["right"] / count, 1.0)}
+        seen = [name for name in self.names if means[f"either_{name}"] > 0]
+        each = {name: min(means[f"both_{name}"] / means[f"either_{name}"], 1.0) for name in seen}  # eq. 6
+        if self.names:
+            del found["perplexity"]
+            found |= {"mean_iou": sum(each.values()) / max(len(seen), 1)}
+            found |= {f"iou_{name}": value for name, value in each.items()}
         for name, what in (("sizes", "byte"), ("characters", "character")):
             if means.get(name, 0) > 0:
                 found[f"bits_per_{what}"] = means["total"] / math.log(2) / means[name]  # eq. 5

@@ -26,6 +26,7 @@ from leadline.models.constructed import folding, identity, interpolant, narrow, 
 from leadline.models.conv_net import ConvNet
 from leadline.models.conv_net_1d import ConvNet1D
 from leadline.models.davit import DaViT
+from leadline.models.deep_sets import DeepSets
 from leadline.models.dense_memory import DenseMemory
 from leadline.models.dense_twin import dense_twin
 from leadline.models.densenet import DenseNet
@@ -60,6 +61,7 @@ from leadline.models.network_in_network import NetworkInNetwork
 from leadline.models.neural_ode import NeuralODE
 from leadline.models.norm_free import NormFree
 from leadline.models.perceptron import Perceptron
+from leadline.models.point_net import PointNet
 from leadline.models.polynomial import Polynomial
 from leadline.models.pruning import prune
 from leadline.models.recurrent import Recurrent
@@ -70,6 +72,7 @@ from leadline.models.resnet import ResNet
 from leadline.models.resnext import ResNeXt
 from leadline.models.segmenter import Segmenter
 from leadline.models.separability import novikoff, separable, separate, version_space
+from leadline.models.set_transformer import SetTransformer
 from leadline.models.shake_resnet import ShakeResNet
 from leadline.models.shallow import Shallow
 from leadline.models.stochastic_depth import StochasticDepth
@@ -138,6 +141,9 @@ MODELS: dict[str, type[nn.Module]] = {
     "RelationalGCN": RelationalGCN,
     "RecursiveGraphNet": RecursiveGraphNet,
     "GraphTransformer": GraphTransformer,
+    "DeepSets": DeepSets,
+    "PointNet": PointNet,
+    "SetTransformer": SetTransformer,
 }
 
 #: what models of text can learn, by the tasks of `leadline.data.text`
@@ -155,6 +161,7 @@ FROM_DATA = (
     *("dim_input", "dim_output", "channels", "channels_first", "size"),
     *("num_tokens", "num_source_tokens", "length", "len_source", "pad", "end", "sep"),
     *("level", "dim_edge", "num_relations", "num_kinds"),
+    *("coordinates", "typical"),
 )
 
 
@@ -249,13 +256,15 @@ def sizes_from(
         return _of_tokens(model_type, shape, told)
     if "num_tokens" in wanted:  # it reads sequences of numbers as well
         return _of_steps(model_type, shape, told)
+    if getattr(model_type, "reads_sets", False):
+        return _of_sets(model_type, shape, told)
     if "channels" not in wanted:
         return {"dim_input": math.prod(shape)}
     if "channels" in told:  # steps before channels, and a last one that says which steps are there
         raise UserError(
             f"{model_type.__name__} must be given rows of equal lengths",
-            got="sequences, of which some are padded",
-            do="Use Recurrent, or MLP",
+            got="sequences or sets, of which some are padded",
+            do="Use Recurrent, or MLP; of sets DeepSets, PointNet or SetTransformer",
         )
     if "dim_input" in wanted:  # a series, with or without channels
         if len(shape) in (1, 2):
@@ -292,6 +301,19 @@ def _of_steps(model_type: type[nn.Module], shape: Sequence[int], told: Mapping[s
         f"{model_type.__name__} must be given tokens, or series: (length,) or (channels, length)",
         got=f"rows of shape {tuple(shape)}",
         do="Use ConvNet or ResNet, which read pictures",
+    )
+
+
+def _of_sets(model_type: type[nn.Module], shape: Sequence[int], told: Mapping[str, Any]) -> dict[str, Any]:
+    """What a model of sets is told of them: how many numbers a member has."""
+    if "channels" in told:
+        return {arg: value for arg, value in told.items() if arg in inspect.signature(model_type).parameters}
+    if len(shape) == 2:
+        return {"channels": shape[1]}
+    raise UserError(
+        f"{model_type.__name__} must be given sets: (members, numbers of each)",
+        got=f"rows of shape {tuple(shape)}",
+        do="Read them with ll.data.sets; MLP reads flat rows, ConvNet pictures",
     )
 
 
@@ -357,6 +379,7 @@ __all__ = [
     "ConvNet",
     "ConvNet1D",
     "DaViT",
+    "DeepSets",
     "DenseMemory",
     "DenseNet",
     "EncoderDecoder",
@@ -374,12 +397,14 @@ __all__ = [
     "NeuralODE",
     "NormFree",
     "Perceptron",
+    "PointNet",
     "Polynomial",
     "Recurrent",
     "ResNeXt",
     "ResNet",
     "Residual",
     "Segmenter",
+    "SetTransformer",
     "ShakeResNet",
     "Shallow",
     "StochasticDepth",

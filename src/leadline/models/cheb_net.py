@@ -64,7 +64,7 @@ class ChebNet(nn.Module, Configured):
         self.num_terms, self.kind = num_terms, kind
         self.p_drop, self.residual, self.jumping = p_drop, residual, jumping
         self.level, self.readout, self.edge_head = level, readout, edge_head
-        self.held = HeldGraph(level)
+        self.held = HeldGraph(level, whole=True)
         self.stack = GraphStack(
             functools.partial(PolynomialFilter, num_terms=num_terms, kind=kind),
             *(dim_input, dim, num_layers, last_width(level, jumping, dim, dim_output)),

@@ -62,7 +62,7 @@ class EdgeNetwork(nn.Module, Configured):
         self.dim_input, self.dim_output, self.dim, self.dim_edge_layer = dim_input, dim_output, dim, dim_edge_layer
         self.num_layers, self.through_edges, self.p_drop = num_layers, through_edges, p_drop
         self.level, self.dim_edge, self.readout, self.edge_head = level, dim_edge, readout, edge_head
-        self.held = HeldGraph(level)
+        self.held = HeldGraph(level, whole=True)
         nodes = [dim_input] + [dim] * num_layers
         edges = [max(1, dim_edge)] + [dim_edge_layer] * num_layers
         self.layers = nn.ModuleList(

@@ -64,7 +64,7 @@ class GIN(nn.Module, Configured):
         self.level, self.readout, self.edge_head = level, readout, edge_head
         self.held = HeldGraph(level)
         self.stack = GraphStack(
-            functools.partial(IsomorphismLayer, dim_edge=dim_edge),
+            functools.partial(IsomorphismLayer, dim_edge=dim_edge, dim_hidden=dim),
             *(dim_input, dim, num_layers, last_width(level, jumping, dim, dim_output)),
             p_drop=p_drop,
             residual=residual,

@@ -57,7 +57,7 @@ class GraphTransformer(nn.Module, Configured):
         self.dim_input, self.dim_output, self.dim, self.num_layers = dim_input, dim_output, dim, num_layers
         self.num_heads, self.num_hops, self.positions, self.p_drop = num_heads, num_hops, positions, p_drop
         self.level, self.readout, self.edge_head = level, readout, edge_head
-        self.held = HeldGraph(level)
+        self.held = HeldGraph(level, whole=True)
         self.embed = nn.Linear(dim_input, dim)
         self.drops = nn.ModuleList(NodeDropout(p_drop, site=k) for k in range(num_layers))
         self.blocks = nn.ModuleList(

@@ -51,7 +51,7 @@ class RecursiveGraphNet(nn.Module, Configured):
         self.dim_input, self.dim_output, self.dim = dim_input, dim_output, dim
         self.contraction, self.num_steps = contraction, num_steps
         self.level, self.readout, self.edge_head = level, readout, edge_head
-        self.held = HeldGraph(level)
+        self.held = HeldGraph(level, whole=True)
         self.layer = FixedPoint(dim_input, dim, contraction, num_steps)
         self.head = GraphHead(level, dim, dim_output, readout, edge_head)
 

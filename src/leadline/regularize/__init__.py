@@ -31,6 +31,7 @@ from leadline.regularize.label_smoothing import Confusion, LabelSmoothing
 from leadline.regularize.mask import Mask
 from leadline.regularize.mixup import Mixup
 from leadline.regularize.monte_carlo import every_mask, monte_carlo
+from leadline.regularize.orthogonal import Orthogonal
 from leadline.regularize.posterior import Posterior, laplace, swag
 from leadline.regularize.pull import Pull
 from leadline.regularize.rand_augment import RandAugment
@@ -48,7 +49,7 @@ REGULARIZERS: dict[str, type[Regularizer]] = {
     for kind in (
         *(L2, L1, LHalf, ElasticNet, GroupLasso, Spectral),
         *(InputNoise, Mask, WeightNoise, LabelNoise, LabelSmoothing),
-        *(Mixup, Adversarial, Flooding, GradientNorm),
+        *(Mixup, Adversarial, Flooding, GradientNorm, Orthogonal),
         *(Flip, FlipVertical, Turn, Crop, Zoom, Affine, Colour, Gray, Erase, CutMix, RandAugment),
     )
 }
@@ -117,6 +118,7 @@ __all__ = [
     "LabelSmoothing",
     "Mask",
     "Mixup",
+    "Orthogonal",
     "Pull",
     "RandAugment",
     "Regularizer",

@@ -14,6 +14,7 @@ import torch
 from leadline.data.columns import Column, TableInputs
 from leadline.data.data import Split
 from leadline.data.graph_inputs import GraphInputs
+from leadline.data.series_windows import Windows
 from leadline.data.target import SEVERAL
 from leadline.data.tokens import Tokens
 from leadline.report import figures
@@ -144,7 +145,8 @@ def _real(facts: Facts, split: str, answers: Answers, mean: np.ndarray, draw: Dr
         curve = draw(
             "coverage", figures.coverage_curve(observed[:, few], len(y), names, colour),
             "An interval of 90 % should hold the truth in 90 of 100 rows. Below the dashed line intervals are too "
-            f"narrow, above it too wide; inside the band the difference may be chance.{_counts_note(answers)}",
+            f"narrow, above it too wide; inside the band the difference may be chance."
+            f"{_counts_note(answers)}{_series_note(facts)}",
         )  # fmt: skip
         cards.append(f'<div class="card">{curve}</div>')
     if total > 1:
@@ -167,6 +169,15 @@ def _real(facts: Facts, split: str, answers: Answers, mean: np.ndarray, draw: Dr
         rows = [row[:3] for row in rows]
     cards.append(_worst(facts, split, answers, index, heads, rows))
     return f'<div class="grid">{"".join(cards)}</div>'
+
+
+def _series_note(facts: Facts) -> str:
+    if not isinstance(facts.data.inputs, Windows):
+        return ""
+    return (
+        " These are intervals of the network alone: forecasts go as far towards it as it has been right, and their "
+        "intervals are paced by what they held. Windows overlap, so that chance reaches further than the band."
+    )
 
 
 def _counts_note(answers: Answers) -> str:

@@ -14,7 +14,7 @@ from typing import Any
 
 FILES = (
     *("book.toml", "fitting.toml", "convolution.toml", "notes.toml", "fitting_notes.toml", "transformers.toml"),
-    "recurrence.toml",
+    *("recurrence.toml", "graphs.toml"),
 )
 
 
