@@ -105,7 +105,7 @@ class Graph:
         source = self.edges.source[spots] + shift[target]
         full = None if self.edges.full_degree is None else self.edges.full_degree[nodes]
         heavy = None if self.edges.full_strength is None else self.edges.full_strength[nodes]
-        fulls = {"full_degree": full, "full_strength": heavy}
+        fulls: dict[str, Any] = {"full_degree": full, "full_strength": heavy}
         edges = replace(self.edges, source=source, start=start, num_sources=len(nodes), **fulls, **taken)
         return Graph(self.x[nodes], edges, first, None if self.kind is None else self.kind[nodes])
 
