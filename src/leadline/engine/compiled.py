@@ -62,6 +62,8 @@ def obstacle(rule: Rule, device: torch.device) -> str | None:
         return f"device {device.type}"
     if any(stack.dropout and stack.num_layers > 1 for stack in _stacks(rule)):
         return "torch draws the dropout between layers of its recurrent stacks by itself"
+    if any(getattr(module, "reads_by_value", False) for module in rule.objective.modules()):
+        return "how much of a graph is read depends on which rows are asked"
     return Inline.obstacle(rule.optimizer)
 
 

@@ -83,6 +83,11 @@ class HeldGraph(nn.Module):
         self._held[:] = [graph]
 
     @property
+    def reads_by_value(self) -> bool:
+        """Whether how much is read depends on which rows are asked, so that no step stands for another."""
+        return self.level == "graph" or self.sampler is not None
+
+    @property
     def full(self) -> bool:
         """Whether a graph is here."""
         return bool(self._held)

@@ -183,6 +183,8 @@ def replayable(modules: Iterable[nn.Module]) -> bool:
             kinds = (kind.__module__ for kind in type(part).__mro__)
             if hooks or not all(name in _PLAIN or name.startswith(_KNOWN) for name in kinds):
                 return False
+            if getattr(part, "reads_by_value", False):
+                return False
             if getattr(part, "calls_user_code", False) or not all(map(_known, vars(part).values())):
                 return False
         for p in module.parameters():
