@@ -30,7 +30,7 @@ class EdgeNetwork(nn.Module, Configured):
         dim_input, dim_output: numbers of a node, and of an answer.
         dim: width of nodes in the layers.
         dim_edge_layer: width of edges in the layers.
-        num_layers: K.
+        num_layers: how many layers, K, at least 1.
         through_edges: whether edges hear of edges that lead to them.
         p_drop: of what the layers behind the first one read of nodes, from 0 to below 1.
         level: "node", "edge" or "graph".

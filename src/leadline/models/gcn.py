@@ -28,8 +28,8 @@ class GCN(nn.Module, Configured):
     """Args:
         dim_input, dim_output: numbers of a node, and of an answer.
         dim: width of the layers.
-        num_layers: K.
-        norm: "kipf" as in eq. 1, or "kipf_after": D^{-1/2} A D^{-1/2} + I.
+        num_layers: how many layers, K, at least 1.
+        norm: "kipf", in which a node is its own neighbour first, or "kipf_after", in which it is added as it is.
         p_drop: of what the layers behind the first one read, from 0 to below 1.
         residual: "none", "sum" or "concat".
         jumping: which layers the end reads: "none" is the last; "concat" and "max" all.

@@ -28,7 +28,7 @@ class GraphSAGE(nn.Module, Configured):
     """Args:
         dim_input, dim_output: numbers of a node, and of an answer.
         dim: width of the layers.
-        num_layers: K.
+        num_layers: how many layers, K, at least 1.
         aggregate: "mean", "max" (of a layer of each neighbour) or "with_self".
         p_drop: of what the layers behind the first one read, from 0 to below 1.
         residual: "none", "sum" or "concat".

@@ -29,7 +29,7 @@ class MessageNet(nn.Module, Configured):
     """Args:
         dim_input, dim_output: numbers of a node, and of an answer.
         dim: width of the layers.
-        num_layers: K.
+        num_layers: how many layers, K, at least 1.
         aggregate: "sum", "mean", "max", "min", "std", "kipf" or "attention", or several of them.
         combine: "together", "diagonal" or "separate"; of several aggregations "separate".
         p_drop: of what the layers behind the first one read, from 0 to below 1.

@@ -25,8 +25,8 @@ class RecursiveGraphNet(nn.Module, Configured):
     """Args:
         dim_input, dim_output: numbers of a node, and of an answer.
         dim: width of a state.
-        contraction: c, from 0 to below 1.
-        num_steps: of eq. 1; the state is then within c^num_steps of the fixed point.
+        contraction: how much of a difference a step leaves, c, from 0 to below 1.
+        num_steps: steps towards the fixed point, each of which leaves that part of the distance, at least 1.
         level: "node", "edge" or "graph".
         readout: of graphs, "mean", "sum" or "max".
         edge_head: of pairs, "dot" or "mlp".
