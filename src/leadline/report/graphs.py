@@ -25,7 +25,8 @@ def graph_of(facts: Facts, split: str, draw: Callable[..., str]) -> str:
     if drawing is None:
         return ""
     ringed = f" Rings mark {split} rows that were told wrongly." if drawing.wrong is not None else ""
-    grey = " Grey nodes were not asked for." if drawing.classes and (drawing.values == -1).any() else ""
+    unasked = drawing.values is not None and bool(drawing.classes) and -1 in drawing.values
+    grey = " Grey nodes were not asked for." if unasked else ""
     note = f"Colours are the answers of the network.{ringed}{grey}"
     return f'<div class="card">{draw("graph", drawing.plot(), note)}</div>'
 
