@@ -5,7 +5,7 @@
 The graph has planted communities, which are the classes, and skewed degrees; messages run both ways along each edge.
 First a GCN is trained by `neighbours(10, 10)` with ll.fit and asked of all nodes, and the peak of the process's memory
 is read. Then samplers draw the same batches: ours, a plain Python one (a dictionary and `random.sample`), and PyG's
-NeighborLoader where it runs, which needs pyg-lib or torch-sparse.
+NeighborLoader where it runs, which needs pyg-lib or torch-sparse; its k_hop_subgraph needs neither.
 """
 
 from __future__ import annotations
@@ -113,13 +113,19 @@ def rate(draw: Callable[[int], int], times: int) -> dict[str, float]:
     process's own time, which other work on the machine does not lengthen.
     """
     draw(0)
-    found, own = [], []
+    found, own, spent = [], [], []
     for k in range(1, times + 1):
         start, begun = time.perf_counter(), time.process_time()
         count = draw(k)
         found.append(count / (time.perf_counter() - start))
         own.append(count / (time.process_time() - begun))
-    return {"edges_a_second": max(found), "median": statistics.median(found), "of_own_time": statistics.median(own)}
+        spent.append(time.process_time() - begun)
+    return {
+        "edges_a_second": max(found),
+        "median": statistics.median(found),
+        "of_own_time": statistics.median(own),
+        "own_seconds_a_batch": statistics.median(spent),
+    }
 
 
 def pyg(edges: Edges, batches: list[Tensor], fan_outs: list[int], times: int) -> dict[str, Any]:
@@ -133,6 +139,16 @@ def pyg(edges: Edges, batches: list[Tensor], fan_outs: list[int], times: int) ->
         return rate(lambda k: next(drawn).edge_index.shape[1], times)
     except ImportError as error:
         return {"does_not_run": str(error)}
+
+
+def pyg_hop(edges: Edges, batches: list[Tensor], times: int) -> dict[str, Any]:
+    """The neighbourhood that runs without a compiled extension; it has the edges between all of its nodes."""
+    try:
+        from torch_geometric.utils import k_hop_subgraph
+    except ImportError as error:
+        return {"does_not_run": str(error)}
+    pairs, num = edges.pairs, edges.num_targets
+    return rate(lambda k: k_hop_subgraph(batches[k], 1, pairs, relabel_nodes=True, num_nodes=num)[1].shape[1], times)
 
 
 def samplers(edges: Edges, batch: int, times: int) -> dict[str, Any]:
@@ -152,19 +168,23 @@ def samplers(edges: Edges, batch: int, times: int) -> dict[str, Any]:
     found["layers(4096), two of them"] = rate(
         lambda k: count(layers(edges, batches[k], 4096, 2, torch.tensor([k]))), times
     )
-    found["hops, one of them"] = rate(lambda k: count(hops(edges, batches[k], 1)), times)
+    found["hops, one of them"] = {
+        "ours": rate(lambda k: count(hops(edges, batches[k], 1)), times),
+        "pyg k_hop_subgraph": pyg_hop(edges, batches, min(3, times)),
+    }
     return found
 
 
 def parts(edges: Edges, num_parts: int) -> dict[str, Any]:
-    start = time.perf_counter()
+    start, begun = time.perf_counter(), time.process_time()
     found = partition(edges, num_parts)
-    spent = time.perf_counter() - start
+    spent, own = time.perf_counter() - start, time.process_time() - begun
     chance = torch.randperm(len(found), generator=torch.Generator().manual_seed(0)) % num_parts
     sizes = found.bincount(minlength=num_parts)
     return {
         "parts": num_parts,
         "seconds": spent,
+        "own_seconds": own,
         "smallest": int(sizes.min()),
         "largest": int(sizes.max()),
         "share_cut": num_cut(edges, found) / len(edges),

@@ -72,9 +72,13 @@ def test_pyg_data_with_masks():
     pairs = pairs[:, pairs[0] != pairs[1]]
     both = torch.cat([pairs, pairs.flip(0)], 1).unique(dim=1)
     mask = torch.arange(20)
-    theirs = PyGData(x=x, edge_index=both, y=y, train_mask=mask < 10, val_mask=(mask >= 10) & (mask < 14), test_mask=mask >= 14)
+    theirs = PyGData(
+        x=x, edge_index=both, y=y, train_mask=mask < 10, val_mask=(mask >= 10) & (mask < 14), test_mask=mask >= 14
+    )
     data = ll.data.graph(theirs)
-    assert [len(part) for part in (data.train, data.val, data.test)] == [10, 4, 6] and data.train.x[:, 0].tolist() == [*range(10)]
+    assert [len(part) for part in (data.train, data.val, data.test)] == [10, 4, 6] and data.train.x[:, 0].tolist() == [
+        *range(10)
+    ]
     graph = data.inputs.graph
     assert torch.equal(graph.edges.pairs.unique(dim=1), both.unique(dim=1)) and not graph.edges.directed
     own = (x - x.mean(0)) / x.std(0, unbiased=False)
@@ -103,7 +107,10 @@ def test_hetero_data():
     theirs["paper", "cites", "paper"].edge_index = torch.tensor([[0, 1], [1, 2]])
     data = ll.data.graph(theirs, target="y")
     graph = data.inputs.graph
-    assert graph.kind.tolist() == [1] * 6 + [0] * 3 and data.inputs.relations == ("author wrote paper", "paper cites paper")
+    assert graph.kind.tolist() == [1] * 6 + [0] * 3 and data.inputs.relations == (
+        "author wrote paper",
+        "paper cites paper",
+    )
     assert sorted(zip(graph.edges.pairs.T.tolist(), graph.edges.relation.tolist())) == [
         ([0, 1], 1), ([1, 2], 1), ([6, 0], 0), ([7, 1], 0), ([8, 2], 0), ([8, 5], 0),
     ]  # fmt: skip
@@ -148,9 +155,12 @@ def test_arrays_of_any_kind():
 
 
 def test_graphml_of_several_graphs_and_what_is_none(tmp_path):
-    one = '<graph id="{k}" edgedefault="undirected"><data key="g">{y}</data><node id="a"><data key="d">{k}</data></node><node id="b"/><edge source="a" target="b"/></graph>'
+    one = (
+        '<graph id="{k}" edgedefault="undirected"><data key="g">{y}</data><node id="a"><data key="d">{k}</data></node>'
+        '<node id="b"/><edge source="a" target="b"/></graph>'
+    )
     body = "".join(one.format(k=k, y="uv"[k % 2]) for k in range(8))
-    head = '<key id="d" for="node" attr.name="size" attr.type="double"/><key id="g" for="graph" attr.name="sort" attr.type="string"/>'
+    head = '<key id="d" for="node" attr.name="size"/><key id="g" for="graph" attr.name="sort"/>'
     (tmp_path / "many.graphml").write_text(f"<graphml>{head}{body}</graphml>")
     nodes, edges, more = graph_tables(tmp_path / "many.graphml")
     assert len(nodes) == 16 and len(edges) == 8 and more["graph"] == "graph"
@@ -172,3 +182,12 @@ def test_what_is_no_graph():
         graph = nx.Graph()
         graph.add_nodes_from([(0, {"v": [1.0]}), (1, {"v": [1.0, 2.0]})])
         ll.data.graph(graph, target="v")
+
+
+def test_whole_numbers_of_pyg_are_classes_however_many():
+    ring = torch.stack([torch.arange(120), (torch.arange(120) + 1) % 120])
+    theirs = PyGData(x=torch.randn(120, 2), edge_index=ring, y=torch.arange(120) % 30)
+    assert len(ll.data.graph(theirs).target.classes) == 30
+    theirs.y = torch.randn(120)
+    assert ll.data.graph(theirs).target.kind == "real"
+    assert len(ll.data.communities(num=1200, num_classes=30, dim_input=30).target.classes) == 30

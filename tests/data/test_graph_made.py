@@ -10,7 +10,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import leadline as ll
-from leadline.data import complete_graph, edge_graph, graph_of_edge_graph, incidence, nearest, picture_graph, point_graph
+from leadline.data import (
+    complete_graph,
+    edge_graph,
+    graph_of_edge_graph,
+    incidence,
+    nearest,
+    picture_graph,
+    point_graph,
+)
 from leadline.data.graph_made import chances
 from leadline.errors import DataError, ShapeError, UserError
 
@@ -35,7 +43,9 @@ def test_communities_are_as_they_are_asked_for():
     assert torch.bincount(y).tolist() == [500] * 4 and len(graph.edges) == 2000 * 12
     same = (y[graph.edges.source] == y[graph.edges.target]).float().mean()
     assert abs(float(same) - 0.7) < 4 * (0.7 * 0.3 / 12_000) ** 0.5
-    assert len(graph.edges.pairs.unique(dim=1).T) == 2000 * 12 and bool((graph.edges.source != graph.edges.target).all())
+    assert len(graph.edges.pairs.unique(dim=1).T) == 2000 * 12 and bool(
+        (graph.edges.source != graph.edges.target).all()
+    )
     with pytest.raises(UserError, match="degree must"):
         ll.data.communities(num=100, degree=90.0)
     with pytest.raises(UserError, match="dim_input must"):
@@ -106,7 +116,9 @@ def test_the_edge_graph_is_the_product_of_incidences_and_is_undone(count, chance
     assert torch.equal(edge_graph(back, int(back.max()) + 1), joined)
     found, own = nx.Graph(back.T.tolist()), nx.Graph(list(graph.edges))
     triangles = [c for c in nx.connected_components(own) if len(c) == 3 and own.subgraph(c).number_of_edges() == 3]
-    assert nx.is_isomorphic(found, own) or triangles, "Whitney: a triangle and a star of three alone share an edge graph"
+    assert nx.is_isomorphic(found, own) or triangles, (
+        "Whitney: a triangle and a star of three alone share an edge graph"
+    )
 
 
 def test_what_is_no_edge_graph_is_refused():

@@ -37,9 +37,9 @@ def test_columns_become_what_a_table_makes_of_them():
     assert data.inputs.sizes((1,)) == {
         "level": "node", "dim_input": 3, "dim_edge": 0, "num_relations": 1, "num_kinds": 1,
     }  # fmt: skip
-    assert data.train.x.dtype == torch.int64 and sorted(torch.cat([s.x for _, s in data.splits()]).flatten().tolist()) == [
-        *range(12)
-    ]
+    assert data.train.x.dtype == torch.int64 and sorted(
+        torch.cat([s.x for _, s in data.splits()]).flatten().tolist()
+    ) == [*range(12)]
     for name, split in data.splits():
         for row, y in zip(split.x[:, 0].tolist(), split.y.tolist()):
             assert data.target.classes[y] == NODES["label"][row], name
@@ -67,7 +67,9 @@ def test_a_run_is_read_back_with_its_graph_and_answers_by_name(tmp_path):
         lines = [",".join(table), *(",".join(map(str, row)) for row in rows)]
         (tmp_path / f"{name}.csv").write_text("\n".join(lines) + "\n")
     data = ll.data.graph(tmp_path / "nodes.csv", tmp_path / "edges.csv", target="label")
-    assert data.fingerprint == ll.data.load(data.recipe).fingerprint == ll.data.load(tmp_path, target="label").fingerprint
+    assert (
+        data.fingerprint == ll.data.load(data.recipe).fingerprint == ll.data.load(tmp_path, target="label").fingerprint
+    )
     run = ll.fit(
         ll.models.build("GCN", data, 1), data, epochs=3, folder=tmp_path / "run", progress=False, with_report=False
     )
@@ -185,7 +187,12 @@ def test_many_graphs_with_a_table_of_their_own():
 
 
 def test_graphs_may_carry_their_target_on_their_nodes():
-    nodes = {"id": [*range(24)], "g": [k // 3 for k in range(24)], "z": [1.0, 2.0, 3.0] * 8, "y": [k // 3 % 2 for k in range(24)]}
+    nodes = {
+        "id": [*range(24)],
+        "g": [k // 3 for k in range(24)],
+        "z": [1.0, 2.0, 3.0] * 8,
+        "y": [k // 3 % 2 for k in range(24)],
+    }
     edges = {"a": [3 * k for k in range(8)], "b": [3 * k + 1 for k in range(8)]}
     data = ll.data.graph(nodes, edges, "y", graph="g")
     assert data.inputs.level == "graph" and sum(len(s) for _, s in data.splits()) == 8
@@ -234,11 +241,17 @@ def test_folds_of_nodes_keep_the_graph_and_folds_of_graphs_learn_anew():
 
 
 def test_what_is_odd_is_told():
-    edges = {"from": ["n0", "n1", "n0", "n4", "n2", "n2"], "to": ["n1", "n0", "n1", "n4", "n3", "n3"], "w": [1, 1, 1, 1, 1, 2]}
+    edges = {
+        "from": ["n0", "n1", "n0", "n4", "n2", "n2"],
+        "to": ["n1", "n0", "n1", "n4", "n3", "n3"],
+        "w": [1, 1, 1, 1, 1, 2],
+    }
     told = str(ll.data.graph(NODES, edges, target="label").account)
     assert "1 edge given both ways counted once" in told and "1 edge that repeats another is left out" in told
     assert "1 edge parallel to another is kept" in told and "1 edge from a node to itself kept" in told
-    assert "7 nodes without an edge kept" in told and "edges run from from to to" in told and "id names the nodes" in told
+    assert (
+        "7 nodes without an edge kept" in told and "edges run from from to to" in told and "id names the nodes" in told
+    )
     told = str(ll.data.graph(NODES, edges, target="label", directed=True).account)
     assert "both ways" not in told and "with a direction" in told
     dropped = ll.data.graph(NODES, {"from": ["n0", "n1"], "to": ["n1", "zz"]}, target="label", bad_edges="drop")
@@ -251,7 +264,8 @@ def test_nodes_without_columns_are_known_otherwise():
     assert torch.equal(data.inputs.graph.x, torch.eye(12)) and "known by one-hot" in str(data.account)
     data = ll.data.graph(bare, EDGES, target="label", features=["degree", "constant"])
     assert data.inputs.graph.x.shape == (12, 2) and data.inputs.graph.x[:, 1].unique().tolist() == [1.0]
-    run = ll.fit(ll.models.build("GCN", ll.data.graph(bare, EDGES, target="label"), 1), ll.data.graph(bare, EDGES, target="label"), epochs=1, progress=False)  # fmt: skip
+    known = ll.data.graph(bare, EDGES, target="label")
+    run = ll.fit(ll.models.build("GCN", known, 1), known, epochs=1, progress=False)
     with pytest.raises(DataError, match="knows each node by its number can be asked of these alone"):
         run.predict({"nodes": bare, "edges": EDGES})
     with pytest.raises(UserError, match="features must be of columns, degree, constant, one-hot. Got 'colour'"):
@@ -259,20 +273,38 @@ def test_nodes_without_columns_are_known_otherwise():
 
 
 BAD = [
-    ({"edges": {"to": ["n1"] * 10 + ["n99"]}}, "1 of 11 edges to unknown nodes such as n99 in row 10.*bad_edges"),
-    ({"edges": {"to": ["x"] * 11}}, "key=… and ends=…"),
-    ({"nodes": {"id": ["n0", *NODES["id"][:-1]]}}, "id must name each node of nodes once. Got n0 more than once, first in row 0"),
+    (
+        {"edges": {"to": ["n1"] * 10 + ["n99"]}},
+        "1 of 11 edges to unknown nodes such as n99, first in row 10.*bad_edges",
+    ),
+    ({"edges": {"to": ["x"] * 11}}, "Name the columns of their names: key="),
+    (
+        {"nodes": {"id": ["n0", *NODES["id"][:-1]]}},
+        "id must name each node of nodes once. Got n0 more than once, first in row 0",
+    ),
     ({"nodes": {"id": [None, *NODES["id"][1:]]}}, "id must name every node of nodes. Got nothing in row 0"),
     ({"edges": {"to": [None, *EDGES["to"][1:]]}}, "to must name a node in every row of edges. Got nothing in row 0"),
-    ({"nodes": {"age": [float("inf"), *NODES["age"][1:]]}}, "column age of nodes must hold finite numbers.*Got inf in row 0"),
-    ({"nodes": {"age": ["old", *map(str, range(11))]}}, "column age of nodes must hold finite numbers.*Got 'old' in row 0"),
-    ({"target": "lable"}, "target must name a column of the nodes or of the edges. Got target 'lable'. Did you mean label"),
+    (
+        {"nodes": {"age": [float("inf"), *NODES["age"][1:]]}},
+        "column age of nodes must hold finite numbers.*Got inf in row 0",
+    ),
+    (
+        {"nodes": {"age": ["old", *map(str, range(11))]}},
+        "column age of nodes must hold finite numbers.*Got 'old' in row 0",
+    ),
+    (
+        {"target": "lable"},
+        "target must name a column of the nodes or of the edges. Got target 'lable'. Did you mean label",
+    ),
     ({"target": None}, "a graph needs a target"),
     ({"key": "name"}, "key must name a column of nodes. Got key 'name'"),
     ({"ends": ["from", "too"]}, "too must be a column of edges"),
     ({"ends": ["from"]}, "ends must name two columns"),
     ({"weight": "w"}, "w must be a column of edges"),
-    ({"edges": {"w": [1.0, None] * 5 + [1.0]}, "weight": "w"}, "w must be a finite number in every row of edges. Got nan in row 1"),
+    (
+        {"edges": {"w": [1.0, None] * 5 + [1.0]}, "weight": "w"},
+        "w must be a finite number in every row of edges. Got nan in row 1",
+    ),
     ({"level": "nodes"}, "level must be node, edge, links, graph"),
     ({"level": "graph"}, "graphs must be told apart"),
     ({"bad_edges": "skip"}, "bad_edges must be error or drop"),

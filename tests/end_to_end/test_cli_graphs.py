@@ -136,10 +136,13 @@ MISTAKES = [
     ("train {nodes} --edges {edges} --target field --model MLP", "MLP must be given rows of numbers"),
     ("train {nodes} --target field --model GCN", "GCN must be given a graph"),
     ("train {nodes} --target field --inductive", "--inductive without --edges"),
-    ("train {nodes} --edges {edges} --target field --key words --folder x", "to unknown nodes such as"),
+    ("train {nodes} --edges {edges} --target field --key year --folder x", "edges to unknown nodes such as p"),
     ("train {nodes} --edges {nodes} --target field", "must have two columns where edges begin and end"),
     ("train {nodes} --edges {edges} --target field --ends citing to", "to must be a column of edges.csv"),
-    ("train {nodes} --edges {edges} --level links --folds 3 --drop field", "folds must be of a graph of which training"),
+    (
+        "train {nodes} --edges {edges} --level links --folds 3 --drop field",
+        "folds must be of a graph of which training",
+    ),
     ("train moons --model GCN", "GCN must be given a graph"),
     ("predict {run} {nodes} --edges gone.csv", "a table's file must exist"),
     ("predict {run} {edges}", "edges.csv must have paper, which name what is asked"),
@@ -160,3 +163,40 @@ def test_mistakes_get_one_message_and_exit_code_2(line, message, tables, trained
     assert main(words) == 2
     said = capsys.readouterr().err
     assert message in said and "Traceback" not in said and said.count("error:") == 1
+
+
+def test_the_model_follows_from_the_edges(tables, tmp_path, capsys, monkeypatch):
+    folder, _ = tables
+    monkeypatch.chdir(tmp_path)
+    nodes, edges = (folder / "nodes.csv").read_text(), (folder / "edges.csv").read_text().splitlines()
+    (tmp_path / "nodes.csv").write_text(nodes)
+    (tmp_path / "edges.csv").write_text(
+        "\n".join([edges[0] + ",how", *(f"{e},{'pq'[k % 2]}" for k, e in enumerate(edges[1:]))])
+    )
+    quick = ["--target", "field", "--epochs", "2", "--no-report"]
+    line = ["train", "nodes.csv", "--edges", "edges.csv", *quick]
+    for flags, model in (
+        (["--directed", "--drop", "how"], "GraphSAGE"),
+        (["--relation", "how"], "RelationalGCN"),
+    ):
+        assert main([*line, *flags, "--folder", model]) == 0
+        assert json.loads((tmp_path / model / "run.json").read_text())["model"]["name"] == model
+    assert main([*line, "--directed", "--model", "GCN"]) == 2
+    assert "direction" in capsys.readouterr().err
+
+
+def test_a_run_goes_on_where_its_files_lie_now(tables, tmp_path, monkeypatch):
+    folder, _ = tables
+    (tmp_path / "old").mkdir()
+    for name in ("nodes.csv", "edges.csv"):
+        (tmp_path / "old" / name).write_text((folder / name).read_text())
+    data = ll.data.graph(tmp_path / "old" / "nodes.csv", tmp_path / "old" / "edges.csv", target="field")
+
+    def stop(event):
+        if type(event).__name__ == "EpochEnded" and event.epoch == 1:
+            raise KeyboardInterrupt
+
+    options = {"progress": False, "with_report": False, "folder": tmp_path / "run", "listeners": [stop]}
+    ll.fit(ll.models.build("GCN", data, 1), data, epochs=3, **options)
+    (tmp_path / "old").rename(tmp_path / "new")
+    assert main(["resume", str(tmp_path / "run"), "--data", str(tmp_path / "new" / "nodes.csv")]) == 0

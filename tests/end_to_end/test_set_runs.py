@@ -86,6 +86,12 @@ def test_clouds_in_folders_and_solids_go_to_a_point_net(baskets, capsys):
     assert main(["show", "model", "PointNet", "--width", "0.1"]) == 0
 
 
+def test_sets_are_cross_validated(baskets, capsys):
+    line = ["train", "baskets.csv", "--set", "basket", "--target", "kind", "--folds", "3", "--epochs", "5"]
+    assert main([*line, "--no-report", "--folder", "run", "--json"]) == 0
+    assert _answer(capsys)
+
+
 def _mended(path, row, cells):
     lines = Path("scans.csv").read_text().splitlines()
     own = lines[row].split(",")
@@ -107,7 +113,8 @@ def test_what_is_wrong_is_said_in_a_sentence(baskets, capsys):
         (["one.csv", *ends, "--coordinates", "3"], "at least three sets"),
         (["scans.csv", *ends, "--coordinates", "4"], "4 coordinates. Got 3 columns of numbers: x, y, z"),
         (["empty.npz", "--coordinates", "3", "--epochs", "1", "--width", "0.1"], "no member at all in set 1"),
-        (["scans.csv", "--set", "scan", "--model", "DeepSets"], "--set basket --target customer"),
+        (["scans.csv", "--set", "scan", "--model", "DeepSets"], "--set basket, --target customer"),
+        (["baskets.csv", "--set", "basket", "--target", "price"], "price must be one number for all members of a set"),
         (["scans.csv", "--set", "nr", "--target", "part"], "set must name a column"),
     ):
         assert main(["train", *line]) == 2, line

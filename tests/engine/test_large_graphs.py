@@ -159,6 +159,7 @@ def test_evaluation_reads_all_and_draws_nothing(monkeypatch):
         drawn = model.train()(asked)
         assert not torch.allclose(drawn, whole)
         monkeypatch.setattr(held_graph, "_LARGE", 1)
+        assert model.eval().held(asked, 1).nodes is None
         read = model.eval().held(asked[:1], 1)
         assert read.nodes is not None and len(read.nodes) < 100  # few are asked: their neighbourhoods
         torch.testing.assert_close(model(asked[:1]), whole[:1])
@@ -284,6 +285,7 @@ def test_every_network_answers_of_a_large_graph_as_of_a_small_one(name, monkeypa
     with torch.no_grad():
         whole = model(asked)
         monkeypatch.setattr(held_graph, "_LARGE", 1)
+        monkeypatch.setattr(held_graph, "_FEW", 10)
         monkeypatch.setitem(piecewise._ROOM, "cpu", 1)
         monkeypatch.setattr(piecewise, "_LEAST", 5)
         torch.testing.assert_close(model(asked), whole, atol=1e-12, rtol=1e-9)  # in pieces

@@ -7,7 +7,7 @@ from torch import nn
 
 from leadline.errors import UserError
 from leadline.interop import onnx
-from leadline.models import GPT, MLP, ConvNet, EncoderDecoder, Recurrent
+from leadline.models import GPT, MLP, ConvNet, EncoderDecoder, PointNet, Recurrent, SetTransformer
 
 runtime = pytest.importorskip("onnxruntime")
 pytest.importorskip("onnxscript")
@@ -103,3 +103,15 @@ def test_a_model_that_cannot_be_followed_is_told_in_one_line(tmp_path, caplog, c
     assert "\n" not in str(told.value) and not any(record.levelname != "DEBUG" for record in caplog.records)
     assert capfd.readouterr() == ("", "")
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("kind", [SetTransformer, pytest.param(PointNet, marks=pytest.mark.slow)])
+def test_networks_of_sets_answer_the_same_at_every_size(kind, tmp_path):
+    torch.manual_seed(0)
+    model = kind(3, 2, **({"dim": 8} if kind is SetTransformer else {"width": 0.1}))
+    example = torch.cat([torch.randn(2, 5, 2), torch.ones(2, 5, 1)], 2)  # with the column that says who is there
+    path = onnx.export(model, tmp_path / "set.onnx", example)
+    model.eval()
+    x = torch.randn(3, 9, 3)
+    x[..., -1] = (torch.arange(9) < torch.tensor([[9], [4], [1]])).float()
+    torch.testing.assert_close(answers(path, x), model(x).detach(), atol=1e-5, rtol=1e-4)

@@ -69,3 +69,10 @@ def test_edge_shares(heads, cut, monkeypatch):
     scores = 50 * torch.randn(40, heads, generator=generator)
     found = segments_kernel.edge_shares(scores, edges.start, ops.pieces(edges.start, cut)[0])
     torch.testing.assert_close(found, ops.edge_shares(scores, edges.start, edges.target))
+
+
+@pytest.mark.parametrize("width", [1, 4, 5])
+def test_pick(width):
+    edges, generator = drawn(count=600)  # more numbers than one program picks
+    x = torch.randn(7, width, generator=generator)
+    assert torch.equal(segments_kernel.pick(x, edges.source), x[edges.source])

@@ -95,12 +95,11 @@ def test_a_sampler_says_what_is_read_while_training():
     net.held.put(small_graph(net))
     seen = []
 
-    def sampler(graph, nodes, num_layers, keys):
+    def sampler(edges, nodes, num_layers, key):
         seen.append(nodes.tolist())
-        order = torch.cat([nodes, torch.tensor([n for n in range(len(graph)) if n not in nodes])])
-        place = order.argsort()
-        edges = Edges.of(place[graph.edges.pairs], len(graph)).with_(directed=False)
-        return order, (edges,) * num_layers
+        order = torch.cat([nodes, torch.tensor([n for n in range(edges.num_targets) if n not in nodes])])
+        moved = Edges.of(order.argsort()[edges.pairs], edges.num_targets).with_(directed=False)
+        return order, (moved,) * num_layers
 
     asked = torch.tensor([[9], [2], [9]])
     whole = net(asked)

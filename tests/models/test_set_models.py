@@ -104,7 +104,8 @@ def test_attention_between_sets_is_its_equations():
 
 def test_the_transform_turns_coordinates_alone():
     model = PointNet(2, channels=5, coordinates=3, width=0.1).eval()
-    torch.nn.init.normal_(model.turn.matrix.weight, std=0.5)
+    for own in (model.turn, model.mix):
+        torch.nn.init.normal_(own.matrix.weight, std=0.5)
     x = torch.randn(2, 6, 5)
     A, mixed = model.matrices(x)
     assert A.shape == (2, 3, 3) and mixed.shape == (2, 6, 6) and not torch.allclose(A, torch.eye(3).expand(2, 3, 3))
@@ -178,3 +179,15 @@ def test_the_penalty_of_micro_batches_adds_up_to_that_of_the_whole():
         return penalty.objective(zero, model, weight[rows].sum() / weight.sum())
 
     torch.testing.assert_close(of(slice(0, 2)) + of(slice(2, 5)), of(slice(0, 5)))
+
+
+@pytest.mark.parametrize("name", MAKERS)
+def test_padding_that_is_no_number_reaches_neither_answers_nor_gradients(name):
+    model = made(name, "set")
+    rows = torch.full((2, 5, 4), torch.nan, dtype=torch.float64)
+    rows[..., -1] = 0
+    rows[0, :3], rows[1, :5] = 1.0, 0.5
+    rows[1, :, -1] = 1
+    out = model(rows)
+    out.square().sum().backward()
+    assert bool(out.isfinite().all()) and all(bool(p.grad.isfinite().all()) for p in model.parameters())

@@ -57,7 +57,7 @@ EXAMPLES = (
     "leadline predict runs/cars new-cars.csv --output predicted.csv --interval 0.95",
     "leadline predict runs/first rows.csv --json --output predicted.csv",
     "leadline predict runs/street new-photos/ --output found/",
-    "leadline predict runs/papers nodes.csv --edges edges.csv --output predicted.csv",
+    "leadline predict runs/papers nodes.csv --edges edges.csv --output out.csv",
 )
 
 

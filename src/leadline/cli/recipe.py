@@ -93,7 +93,7 @@ def default_model(what: str | None, task: str | None = None, argv: Sequence[str]
     if what is not None and reader(what, argv) in STEPPED.values():
         return STEP_MODEL
     if what is not None and reader(what, argv) in GRAPHS:
-        return GRAPH_MODEL
+        return graph_model(peek(argv, "--relation") is not None, "--directed" in argv)
     if what == "scenes":
         return PICTURE_MODELS.get(task or "pixels", PICTURE_MODEL)
     if what is None or reader(what) not in ("images", "idx"):
@@ -111,10 +111,20 @@ def default_for(data: Data) -> str:
     if isinstance(data.inputs, (Windows, Sequences)):
         return STEP_MODEL
     if isinstance(data.inputs, GraphInputs):
-        return GRAPH_MODEL
+        return graph_model(len(data.inputs.relations) > 1, data.inputs.roles.directed)
     if not isinstance(data.inputs, Pictures):
         return DEFAULT_MODEL
     return PICTURE_MODELS.get(data.target.kind, PICTURE_MODEL)
+
+
+def graph_model(related: bool, directed: bool) -> str:
+    """What is trained on a graph: one that tells kinds of edges apart where there are some, and not GCN, whose layers
+    are of edges without a direction, where they have one.
+
+    >>> graph_model(False, False), graph_model(False, True), graph_model(True, True)
+    ('GCN', 'GraphSAGE', 'RelationalGCN')
+    """
+    return "RelationalGCN" if related else "GraphSAGE" if directed else GRAPH_MODEL
 
 
 def usual_settings(data: Data) -> dict[str, Any]:
@@ -257,7 +267,8 @@ def choice_flags() -> list[Flag]:
     models, families = ", ".join(MODELS), ", ".join(LIKELIHOODS)
     usual = f"by default {DEFAULT_MODEL}, for pictures {PICTURE_MODEL}, or as their masks, boxes or points ask, "
     usual += f"for text {TEXT_MODELS['next']}, or as its task asks, for series and sequences {STEP_MODEL}, "
-    usual += f"for sets {SET_MODEL}, or {POINT_MODEL} where they have coordinates, for graphs {GRAPH_MODEL}"
+    usual += f"for sets {SET_MODEL}, or {POINT_MODEL} where they have coordinates, for graphs {GRAPH_MODEL}, or as the "
+    usual += "direction and the kinds of their edges ask"
     return [
         Flag("model", help=f"what is trained: {models}; {usual}", group="what is trained"),
         Flag("likelihood", help=f"{families}; by default as the target asks", group="what is trained"),

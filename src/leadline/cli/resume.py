@@ -52,4 +52,7 @@ def _moved(folder: Path, place: str) -> Data:
             got=f"a run on {source}",
             do="Leave --data out" if recipe else "Pass data=… to ll.resume in Python",
         )
-    return load(recipe, path=place)
+    others = {name: old for name in ("edges", "graphs") if (old := recipe["options"].get(name))}  # files of a graph
+    beside = {name: Path(place).parent / Path(old).name for name, old in others.items()}
+    moved = {name: str(file) for name, file in beside.items() if file.exists()}
+    return load(recipe, path=place, **moved)

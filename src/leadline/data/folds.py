@@ -30,6 +30,7 @@ from leadline.data.outcome import with_figures
 from leadline.data.outcomes import strata
 from leadline.data.pictures import Pictures
 from leadline.data.series_windows import Windows
+from leadline.data.set_inputs import Sets
 from leadline.data.splits import split_indices
 from leadline.data.target import Target
 from leadline.errors import DataError, ShapeError, UserError
@@ -192,6 +193,8 @@ def _learned(inputs: Inputs, x: Tensor) -> Inputs:
         return Standardize.fit(x, inputs.names)
     if isinstance(inputs, Pictures):
         return Pictures.of(x, inputs.fit)
+    if isinstance(inputs, Sets):
+        return Sets.fit(x, inputs.columns, inputs.coordinates, inputs.set)
     if isinstance(inputs, GraphInputs):
         return inputs.learned(x)
     if isinstance(inputs, TableInputs):

@@ -182,6 +182,8 @@ def _of_pyg(what: Any) -> tuple[Table, Table, dict[str, Any]]:
     more: dict[str, Any] = {"key": "", "ends": ("source", "target")}
     if y is not None and len(y) == count and (count > 1 or y.ndim > 1):
         nodes |= _block(y, "y", count, one="y")
+        if _array(y).dtype.kind in "iub" and "y" in nodes:  # whole numbers are codes of classes there
+            more["kind"] = "classes"
     elif y is not None:
         more["labels"] = {"y": float(np.asarray(_array(y)).reshape(-1)[0])}
     marks = {split: getattr(what, mask) for mask, split in _SPLITS.items() if getattr(what, mask, None) is not None}

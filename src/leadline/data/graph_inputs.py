@@ -221,6 +221,19 @@ class GraphInputs(Inputs):
         numbers = [[self._number(name) for name in row] for row in asked]
         return torch.tensor(numbers, dtype=torch.int64).reshape(-1, width)
 
+    def told(self, row: Tensor) -> str:
+        """A row in words: the name of what it asks of, and how much there is around it."""
+        graph = self._need()
+        names = [str(k) if self.ids is None or k < 0 else self.ids[k] for k in row.tolist()]
+        if min(row.tolist()) < 0:
+            return "two nodes without a link, drawn anew each time"
+        if self.level == "graph":
+            begin, end = graph.bounds[row[0]], graph.bounds[row[0] + 1]
+            edges = int(graph.edges.start[end] - graph.edges.start[begin]) // (1 if graph.edges.directed else 2)
+            return f"graph {names[0]}: {counted(int(end - begin), 'node')}, {counted(edges, 'edge')}"
+        each = [f"{name} ({counted(int(graph.edges.degree[k]), 'edge')})" for name, k in zip(names, row.tolist())]
+        return f"node{'s' if each[1:] else ''} {' and '.join(each)}"
+
     @cached_property
     def _numbers(self) -> dict[str, int]:
         return {name: k for k, name in enumerate(self.ids or ())}

@@ -124,7 +124,8 @@ def communities(
     means = np.eye(num_classes, dim_input) * signal * math.sqrt(2)
     x = means[y] + rng.standard_normal((num, dim_input))
     pairs = _planted(rng, y, num_classes, degree, same)
-    made = graph(x.astype(np.float32), pairs, y, val=val, test=test, split_seed=seed)
+    kind = "binary" if num_classes == 2 else "classes"
+    made = graph(x.astype(np.float32), pairs, y, kind=kind, val=val, test=test, split_seed=seed)
     options = {"num": num, "num_classes": num_classes, "degree": degree, "same": same, "dim_input": dim_input}
     return _named(made, "communities", {**options, "signal": signal, "seed": seed, "val": val, "test": test})
 

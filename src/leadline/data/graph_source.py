@@ -135,7 +135,7 @@ def graph(
     plan = GraphPlan(
         _target_names(target, brought, of_graphs, level),
         _level(target, level, brought.nodes, brought.edges, of_graphs, roles),
-        kinds_of(kind, 1),
+        kinds_of(column("kind", kind) if target == "y" else kind, 1),
         tuple(order),
         (tuple(drop), tuple(categories), tuple(log)),
         (val, test, split_seed),
@@ -198,7 +198,7 @@ def _brought(path: Any, edges: Any, target: Any) -> _Brought:
         nodes, links, more = graph_tables(path)
         files = {"path": place(path)} if named_file else {}
         name = stem(Path(path)) if named_file else "graph"
-        has_y = nodes is not None and "y" in nodes.columns and more.get("key") == ""
+        has_y = nodes is not None and "y" in nodes.columns and not named_file
         return _Brought(nodes, links, name, files, more, "y" if has_y and target is None else None)
     if edges is None:
         if named_file and Path(path).expanduser().is_dir():

@@ -339,12 +339,13 @@ def _check_ends(nodes: Table, edges: Table, roles: Roles, bad: np.ndarray, pairs
         words, codes = words_of(edges.columns[end])
         lost.update(dict.fromkeys(str(words[code]) for code in codes[np.flatnonzero(row)[:1000]]))
     where = edges.at(int(np.flatnonzero(bad)[0]))
+    some = ", ".join([*lost][:3])
     who = nodes.source if not roles.key else f"{roles.key} of {nodes.source}"
     have = _some(words_of(nodes.columns[roles.key])[0]) if roles.key else f"0 … {len(nodes) - 1}"
     raise DataError(
         f"both ends of every edge must be nodes: {who} has {have}",
-        got=f"{int(bad.sum())} of {counted(len(bad), 'edge')} to unknown nodes such as {_some(lost, 3)} in {where}",
-        do="Name the right columns with key=… and ends=…"
+        got=f"{int(bad.sum())} of {counted(len(bad), 'edge')} to unknown nodes such as {some}, first in {where}",
+        do='Name the columns of their names: key="…" of nodes and ends=["…", "…"] of edges'
         if bad.all()
         else 'Add these nodes, or leave such edges out with bad_edges="drop"',
     )

@@ -27,6 +27,7 @@ def shift_right(z: Tensor, bits: int) -> Tensor:
 def keyed(key: Tensor, names: Tensor, site: int) -> Tensor:
     """A key for each name, of a key of all, (1,), and of the place where they are drawn.
 
+    >>> import torch
     >>> one, other = (keyed(torch.tensor([5]), torch.arange(3), site) for site in (0, 1))
     >>> len({*one.tolist(), *other.tolist()})
     6
@@ -37,6 +38,7 @@ def keyed(key: Tensor, names: Tensor, site: int) -> Tensor:
 def below(keys: Tensor, place: int, n: Tensor) -> Tensor:
     """Eq. 2: a whole number under n[b] for each key; n must be under 2^31.
 
+    >>> import torch
     >>> below(torch.arange(1000), 0, torch.full((1000,), 3)).bincount().tolist()
     [358, 305, 337]
     """
@@ -54,6 +56,7 @@ def priority(keys: Tensor, importance: Tensor) -> Tensor:
     Notation   q_j = p_j / u_j,  τ the largest q of those that are not drawn
                Each that is drawn counts max(1, τ / p_j) times, and any Σ_j x_j is met on average.
 
+    >>> import torch
     >>> priority(torch.tensor([1, 2]), torch.tensor([0.0, 1.0]))[0].item()
     0.0
     """

@@ -90,6 +90,7 @@ def sets(
     x = padded(found.parts, M)
     if found.each:
         y, what = tags(found, M, kind)
+        _check_classes(what, found.source)
     else:
         outcome = read_outcome(found.target, cells_of(found.asked, found.target))
         y, what = outcome.settle(np.arange(len(x)), kind, found.at)
@@ -131,7 +132,7 @@ def _found(path: Any, target: Any, set: str | None, drop: Sequence[str], each: b
         raise UserError(
             "a table of sets needs set, the column that tells them apart, and target, the one to predict",
             got=f"{given('set', set)}, {given('target', target)}",
-            do='Write sets("baskets.csv", "customer", set="basket"); in a shell, --set basket --target customer',
+            do='Name both, such as set="basket", target="customer"',
         )
     table = rows_of(path, "path")[0]
     found = of_table(table, target, set, None, drop, each, ("set", "member"))
@@ -221,6 +222,24 @@ def _check(found: Found, coordinates: int, C: int, M: int) -> None:
             got=f"{len(found.parts)} of up to {M} members",
             do="Draw some of the members of each set",
         )
+
+
+def _check_classes(target: Target, source: str) -> None:
+    """Refuses numbers, one a member, that would each become a class."""
+    if any("." in name for name in target.classes) and all(_is_number(name) for name in target.classes):
+        raise DataError(
+            f"{target.name} must be one number for all members of a set, or a class for each",
+            got=f"{counted(len(target.classes), 'different number')} within sets of {source}",
+            do="Name a target that belongs to the set, or write classes in place of the numbers",
+        )
+
+
+def _is_number(word: str) -> bool:
+    try:
+        float(word)
+    except ValueError:
+        return False
+    return True
 
 
 def _account(found: Found, target: Target) -> Account:

@@ -11,6 +11,8 @@ import torch
 from torch import Tensor
 
 from leadline.data.data import Data, Split
+from leadline.data.graph_inputs import GraphInputs
+from leadline.data.graph_made import nodes_alone
 from leadline.doctor.finding import Finding
 from leadline.doctor.words import column, columns, some
 
@@ -38,6 +40,9 @@ def check_columns(data: Data, *, target_fits: bool) -> list[Finding]:
     """Args:
     target_fits: whether y may be compared with the columns.
     """
+    if isinstance(data.inputs, GraphInputs) and data.inputs.level == "node" and data.inputs.graph is not None:
+        one_hot = "one-hot" in data.inputs.roles.features
+        return [] if one_hot else check_columns(nodes_alone(data), target_fits=target_fits)
     if not data.train.x.is_floating_point():  # tokens and codes: the model looks them up, they have no scale
         return []
     for name, split in data.splits():

@@ -84,6 +84,8 @@ def _refused(model: nn.Module, x: Tensor, calls: list[Call], trace: Trace, error
     )
     path, module, inputs = trace.stack[-1] if trace.stack else ("", model, (x,))
     where = f"{path or 'the model'} ({type(module).__name__})"
+    if isinstance(error, UserError) and not isinstance(error, ShapeError):  # a layer that says itself what it needs
+        return Finding("model-input", "error", error.must, where, error.got, error.do)
     reason = str(error).strip().split("\n")[0].rstrip(".")
     found = f"{where} got {_shapes(inputs)}: {reason}" + (f". Before it came {steps}" if steps else "")
     do = error.do if isinstance(error, UserError) else _fit(module, inputs)

@@ -42,8 +42,8 @@ def export(model: nn.Module, path: str | Path, x: Tensor | None = None) -> Path:
             )
     x, path = _example(model) if x is None else x, Path(path)
     quiet = copy.deepcopy(model).cpu().eval()
-    of_tokens = not x.is_floating_point()
-    sizes: dict[int, Any] = {0: torch.export.Dim.DYNAMIC, **({1: torch.export.Dim.DYNAMIC} if of_tokens else {})}
+    of_any_length = not x.is_floating_point() or getattr(model, "reads_sets", False)
+    sizes: dict[int, Any] = {0: torch.export.Dim.DYNAMIC, **({1: torch.export.Dim.DYNAMIC} if of_any_length else {})}
     try:
         with _hushed(), whole_kernels(), torch.no_grad():
             torch.onnx.export(

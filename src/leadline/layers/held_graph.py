@@ -41,6 +41,7 @@ LEVELS = ("node", "edge", "graph")
 Sampler = Callable[[Edges, Tensor, int, Tensor], tuple[Tensor, tuple[Edges, ...]]]
 
 _LARGE = 2**20  # edges, from which on a neighbourhood is looked for before all are read
+_FEW = 50  # nodes of the graph for each that is asked, at least: the neighbourhoods of more are nearly all of it
 _SHARE = 0.5  # of the edges of all layers, up to which it is read instead
 _ROOM = 0.5  # of the free memory of a device, that numbers of nodes may take
 
@@ -161,7 +162,8 @@ class HeldGraph(nn.Module):
                 )
             seeds, places = asked.unique(return_inverse=True)
             return self.sampler(edges, seeds, num_layers, _key(asked)), places
-        if not self.training and not self.whole and len(edges) >= _LARGE:
+        few = asked.numel() * _FEW <= edges.num_targets
+        if not self.training and not self.whole and few and len(edges) >= _LARGE:
             seeds, places = asked.unique(return_inverse=True)
             found = hops_within(edges, seeds, num_layers, int(_SHARE * num_layers * len(edges)))
             if found is not None:

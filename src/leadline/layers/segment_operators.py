@@ -4,6 +4,7 @@
     gather_max    the largest in place of the sum, number by number, and where it was                            (2)
     edge_dot      u_e = a_{target(e)} · b_{source(e)}, of each head                                              (3)
     edge_shares   a softmax over start[i] … start[i+1] - 1 of each i                                             (4)
+    pick          x_{index(e)}                                                                                   (5)
 
 A trace has one node for each.
 
@@ -23,6 +24,7 @@ from leadline.layers.kernels import has_triton
 from leadline.layers.segments_kernel import LONG
 
 _NEAR = 2**17  # numbers of which two copies stay near a core
+_SHORT = 128  # bytes of a row up to which torch, which has a block of threads for each, takes far longer
 
 Plan = tuple[Tensor | None, Tensor | None, Tensor | None]
 
@@ -87,6 +89,15 @@ def edge_shares(scores: Tensor, start: Tensor, target: Tensor, rows: Tensor | No
     [0.25, 0.25, 0.25, 0.25]
     """
     return cast(Tensor, torch.ops.leadline.edge_shares(scores, start, target, rows))
+
+
+def pick(x: Tensor, index: Tensor) -> Tensor:
+    """Eq. 5.
+
+    >>> pick(torch.tensor([[1.0], [2.0]]), torch.tensor([1, 1, 0])).flatten().tolist()
+    [2.0, 2.0, 1.0]
+    """
+    return cast(Tensor, torch.ops.leadline.pick(x, index))
 
 
 def pieces(start: Tensor, most: int = LONG) -> Plan:
@@ -164,6 +175,10 @@ def _shares(scores: Tensor, start: Tensor, target: Tensor, rows: Tensor | None) 
     return e.div_(sums.index_select(0, target))
 
 
+def _pick(x: Tensor, index: Tensor) -> Tensor:
+    return x.index_select(0, index)
+
+
 # ── which of the two, as operators ──
 
 
@@ -196,6 +211,11 @@ def _shares_on_cuda(scores: Tensor, start: Tensor, target: Tensor, rows: Tensor 
     if not _kernels_read(scores, len(scores)):
         return _shares(scores, start, target, None)
     return segments_kernel.edge_shares(scores, start, rows)
+
+
+def _pick_on_cuda(x: Tensor, index: Tensor) -> Tensor:
+    short = x.dim() == 2 and x.shape[1] * x.element_size() <= _SHORT
+    return segments_kernel.pick(x, index) if short and _kernels_read(x, len(index)) else _pick(x, index)
 
 
 def _each_alone(op: Any, info: Any, dims: Any, *tensors: Any) -> tuple[Any, Any]:
@@ -250,6 +270,12 @@ for _schema, _anywhere, _cuda, _fake in (
         _shares,
         _shares_on_cuda,
         lambda scores, start, target, rows: torch.empty_like(scores, memory_format=torch.contiguous_format),
+    ),
+    (
+        "pick(Tensor x, Tensor index) -> Tensor",
+        _pick,
+        _pick_on_cuda,
+        lambda x, index: x.new_empty(index.shape[0], *x.shape[1:]),
     ),
 ):
     _name = _schema.split("(")[0]

@@ -190,7 +190,7 @@ class Way:
             return ops.gather_sum(x, edges.source, edges.start, weight, *self.plan(edges.start, x, "arriving"))
         order, start = leaving(edges)
         index = once(edges, "where edges end that leave", lambda: edges.target[order])
-        weight = None if weight is None else weight.index_select(0, order)
+        weight = None if weight is None else ops.pick(weight, order)
         return ops.gather_sum(x, index, start, weight, *self.plan(start, x, "leaving"))
 
     def plan(self, start: Tensor, x: Tensor, name: str) -> tuple[Tensor | None, ...]:
@@ -247,7 +247,7 @@ class _Pick(torch.autograd.Function):
 
     @staticmethod
     def forward(x: Tensor, how: Any) -> Tensor:
-        return x.index_select(0, how.index())
+        return ops.pick(x, how.index())
 
     @staticmethod
     def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
@@ -291,7 +291,7 @@ class _PickAt(torch.autograd.Function):
 
     @staticmethod
     def forward(x: Tensor, places: Tensor) -> Tensor:
-        return x.index_select(0, places)
+        return ops.pick(x, places)
 
     @staticmethod
     def setup_context(ctx: Any, inputs: Any, output: Any) -> None:

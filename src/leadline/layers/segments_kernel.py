@@ -4,6 +4,7 @@
     gather_max      the largest, and the edge that it came by                                                       (2)
     edge_dot        u_e = a_{target(e)} · b_{source(e)}      a program has a few edges                              (3)
     edge_shares     largest score and sum of one pass over the edges of a node, shares in a second                  (4)
+    pick            x_{index(e)}, where rows are short       a thread has a number, and not a program a row         (5)
 
 No message is written, and nothing is added by two programs to one place: the order of every sum is that of the edges,
 and results are the same each time. A node of many edges would keep one program at work long after all others are done.
@@ -25,6 +26,7 @@ from leadline.layers.kernels import kernels
 
 _TILE = 2048  # numbers of x that one warp has at once
 _COLUMNS = 512  # of a row, that a program reads; wider rows are several programs
+_PICKED = 1024  # numbers that a program picks
 LONG = 512  # edges of a node that one program reads; more are read in pieces
 
 _KERNEL = """
@@ -158,6 +160,14 @@ def edge_shares(
         s = tl.load(scores + e[:, None] * H + h[None, :], mask=inside, other=0.0).to(tl.float32)
         p = tl.exp(s - most[None, :]) / total[None, :]
         tl.store(out + e[:, None] * H + h[None, :], p.to(out.dtype.element_ty), mask=inside)
+
+
+@triton.jit
+def pick(x, index, out, count, D: tl.constexpr, BLOCK: tl.constexpr):
+    at = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
+    there = at < count
+    row = tl.load(index + at // D, mask=there, other=0).to(tl.int64)
+    tl.store(out + at, tl.load(x + row * D + at % D, mask=there, other=0.0), mask=there)
 """
 
 
@@ -253,6 +263,14 @@ def edge_shares(scores: Tensor, start: Tensor, rows: Tensor | None) -> Tensor:
     kernel[(N,)](scores, start, scores, out, H=H, LONG=long, NAMED=False, BE=few, BH=BH, num_warps=1)
     if rows is not None:
         kernel[(len(rows),)](scores, start, rows, out, H=H, LONG=0, NAMED=True, BE=many, BH=BH, num_warps=8)
+    return out
+
+
+def pick(x: Tensor, index: Tensor) -> Tensor:
+    """Eq. 5."""
+    x, D = x.contiguous(), x.shape[1]
+    out = x.new_empty(len(index), D)
+    kernels(_KERNEL).pick[(-(-out.numel() // _PICKED),)](x, index, out, out.numel(), D=D, BLOCK=_PICKED, num_warps=4)
     return out
 
 

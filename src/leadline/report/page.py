@@ -182,7 +182,8 @@ def _metrics(facts: Facts, draw: Draw) -> str:
 def _learning(facts: Facts, draw: Draw) -> str:
     if not facts.history:
         return ""
-    per = "token" if facts.data.target.kind == "tokens" else "row"
+    target = facts.data.target
+    per = "member" if target.overlap else "token" if target.kind == "tokens" else "row"
     figure = figures.learning(facts.history, facts.best_epoch, facts.likelihood.headline, per)
     kept = f" The weights of epoch {facts.best_epoch} were kept." if facts.best_epoch is not None else ""
     told = "Training loss and validation nll, sample-weighted means over each epoch."

@@ -13,6 +13,7 @@ import torch
 
 from leadline.data.columns import Column, TableInputs
 from leadline.data.data import Split
+from leadline.data.graph_inputs import GraphInputs
 from leadline.data.series_windows import Windows
 from leadline.data.target import SEVERAL
 from leadline.data.tokens import Tokens
@@ -261,6 +262,8 @@ def _features(facts: Facts, part: Split, i: int) -> str:
     x, inputs = array(part.x[i]), facts.data.inputs
     if isinstance(inputs, Tokens):
         return row_text(inputs, part.x[i])
+    if isinstance(inputs, GraphInputs) and inputs.graph is not None:
+        return escape(inputs.told(part.x[i]))
     if x.ndim == 1 and isinstance(inputs, TableInputs):
         told = [f"{escape(c.name)}&nbsp;<b>{escape(_cell(c, v))}</b>" for c, v in zip(inputs.columns[:FEATURES], x)]
     elif x.ndim == 1 and len(inputs.names) == len(x):
