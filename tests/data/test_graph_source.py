@@ -313,6 +313,7 @@ BAD = [
     ({"val": 0.5, "test": 0.6}, "val and test must be fractions"),
     ({"inductive": True, "level": "links", "target": None}, "inductive must be of nodes"),
     ({"nodes": {"age": [1.0, 2.0]}}, "columns must be of equal length"),
+    ({"drop": ["aeg"]}, "drop must name columns of the nodes or of the edges. Got drop 'aeg'. Did you mean age"),
     ({"split": "who"}, "split must name a column of nodes"),
 ]
 

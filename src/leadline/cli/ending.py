@@ -69,7 +69,8 @@ def next_steps(run: Run, folder: str) -> list[str]:
     if isinstance(run.inputs, Windows):
         rows = "so-far.csv"
     if isinstance(run.inputs, GraphInputs):
-        rows = "nodes.csv --edges edges.csv"
+        known = "one-hot" in run.inputs.roles.features  # nodes of this graph alone
+        rows = "nodes.csv" if known else "nodes.csv --edges edges.csv"
     if isinstance(run.inputs, Tokens):
         rows = "questions.csv" if run.inputs.task == "spans" else "lines.txt"
         writes = [f"leadline generate {folder} --prompt '…'"] if run.inputs.task in ("next", "pairs") else []

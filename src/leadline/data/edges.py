@@ -156,7 +156,7 @@ class Edges:
         loops = start[1:] - 1  # a loop comes behind its node's other edges
         others = torch.arange(len(self), device=device) + self.target
 
-        def column(c: Tensor | None, fill: float | Tensor) -> Tensor | None:
+        def column(c: Any, fill: float | Tensor) -> Any:
             if c is None:
                 return None
             new = c.new_empty(len(self) + N, *c.shape[1:])

@@ -115,8 +115,8 @@ class Graph:
         source = self.edges.source[spots] + shift[target]
         full = None if self.edges.full_degree is None else self.edges.full_degree[nodes]
         heavy = None if self.edges.full_strength is None else self.edges.full_strength[nodes]
-        fulls = {"full_degree": full, "full_strength": heavy}
-        edges = replace(self.edges, source=source, start=start, num_sources=len(nodes), **fulls, **taken)
+        taken |= {"full_degree": full, "full_strength": heavy}
+        edges = replace(self.edges, source=source, start=start, num_sources=len(nodes), **taken)
         return Graph(self.x[nodes], edges, first, None if self.kind is None else self.kind[nodes])
 
     def to(self, device: Any = None, dtype: torch.dtype | None = None) -> Graph:

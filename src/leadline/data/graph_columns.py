@@ -57,7 +57,7 @@ def graph_inputs(
     columns = [column for column, _ in fitted]
     lines = [*_told(columns, own), *lines]
     at_ends = (*roles.ends, roles.weight, roles.relation, *(plan.target if plan.level == "edge" else ()))
-    of_edges, edge_lines = _fitted(found.edges, plan, (*at_ends, roles.graph), missing=True)
+    of_edges, edge_lines = _fitted(found.edges, plan, (*at_ends, roles.graph))
     edge_columns: list[Column] = []
     if of_edges and len(found.edges):
         places = np.arange(len(found.edges))
@@ -93,10 +93,8 @@ def _kinds(table: Table, name: str | None) -> tuple[str, ...]:
     return tuple(sorted(str(word) for word in words))
 
 
-def _fitted(
-    table: Table, plan: GraphPlan, aside: Sequence[str | None], missing: bool = False
-) -> tuple[list[Feature], list[str]]:
-    """The columns to read, and a line on each that is left out; `missing`: names of other tables may be asked for."""
+def _fitted(table: Table, plan: GraphPlan, aside: Sequence[str | None]) -> tuple[list[Feature], list[str]]:
+    """The columns to read, and a line on each that is left out."""
     drop, categories, log = plan.columns
     comma = writes_comma(c for name, c in table.columns.items() if name not in (*drop, *categories, *aside))
     found, left_out = [], []

@@ -97,7 +97,7 @@ def communities(
     val: float = 0.15,
     test: float = 0.2,
 ) -> Data:
-    """Communities with features, eq. 1: which community is each node of?
+    """Communities of nodes whose features overlap: which one is each node of? Drawn by eq. 1 of this file.
 
     Args:
         num: nodes in all, at least 10 for each class.

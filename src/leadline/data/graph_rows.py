@@ -62,8 +62,13 @@ def rows_of(found: Found, plan: GraphPlan, graphs: Table | None) -> Asked:
     table = {"node": found.nodes, "edge": found.edges, "graph": graphs}[plan.level]
     if table is None:
         table = _of_graphs(found, plan)
+    notes: list[str] = []
     if plan.level == "graph":
         table = _in_order(table, found)
+        aside = [
+            name for name in table.columns if name not in (*plan.target, plan.split, found.roles.graph, "graph", "id")
+        ]
+        notes += [f"{', '.join(aside)} of {table.source} not read: networks read nodes and edges"] if aside else []
     for name in plan.target:
         if name not in table.columns:
             raise DataError(
@@ -94,7 +99,6 @@ def rows_of(found: Found, plan: GraphPlan, graphs: Table | None) -> Asked:
             do="Bring more of them",
         )
     y, exact, target = settle(outcomes, used, plan.kinds * len(outcomes), table.at, plan.order)
-    notes = []
     if len(used) < len(table):
         notes.append(f"{counted(len(table) - len(used), one)} without a value of {target.name}: not asked")
     if plan.split is not None:

@@ -144,6 +144,7 @@ def graph(
         inductive,
         negatives,
     )
+    _check_named(brought, {"drop": drop, "categories": categories, "log": log})
     found = find(brought.nodes, brought.edges, roles, bad_edges)
     data = _data(found, plan, of_graphs, brought, way)
     recipe = None
@@ -250,6 +251,18 @@ def _level(
         got=f"target {one!r}",
         do=named(str(one), known).rstrip("."),
     )
+
+
+def _check_named(brought: _Brought, lists: dict[str, Sequence[str]]) -> None:
+    known = [*(brought.nodes.columns if brought.nodes is not None else ()), *brought.edges.columns]
+    for option, names in lists.items():
+        for name in names:
+            if name not in known:
+                raise DataError(
+                    f"{option} must name columns of the nodes or of the edges",
+                    got=f"{option} {name!r}",
+                    do=named(name, known).rstrip("."),
+                )
 
 
 def _features_asked(features: Sequence[str]) -> tuple[str, ...]:
