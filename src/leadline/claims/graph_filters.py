@@ -68,7 +68,8 @@ def polynomials_are_spectral(full: bool) -> Evidence:
     "Bruna et al. 2014; Defferrard et al. 2016; lecture notes 7.5",
 )
 def spectral_filters_stay(full: bool) -> Evidence:
-    num, errors = 40, {"wave by wave": [], "polynomial": []}
+    num = 40
+    errors: dict[str, list[float]] = {"wave by wave": [], "polynomial": []}
     first = random_graph(num, 3, seed=0)
     others = {"its own": first} | {f"other {k}": random_graph(num, 3, seed=10 + k) for k in range(1, 6 if full else 4)}
     wanted = lambda v: np.exp(-3 * v)  # noqa: E731 - heat that spreads

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from leadline.claims.claim import Check, Evidence, claim
-from leadline.claims.curves import Curves
+from leadline.claims.curves import Curves, Points
 from leadline.claims.graphs_made import FIRST, SECOND, SIX, all_of, from_one, made, random_graph
 from leadline.data.edge_graph import edge_graph, graph_of_edge_graph
 from leadline.data.graph import Graph
@@ -44,9 +44,9 @@ def walks_are_powers(full: bool) -> Evidence:
     counts = [walks(adjacency(7, from_one(pairs)), length)[1][0] for pairs in (FIRST, SECOND) for length in (3, 7)]
     own = 0.0
     for pairs in (FIRST, SECOND):
-        A = adjacency(7, from_one(pairs))  # type: ignore[assignment]  # noqa: N806
-        square = walks(A, 2)
-        own += sum(abs(square[i][i] - d) for i, d in enumerate(degrees(A)))
+        matrix = adjacency(7, from_one(pairs))
+        square = walks(matrix, 2)
+        own += sum(abs(square[i][i] - d) for i, d in enumerate(degrees(matrix)))
     return Evidence(
         (
             Check("powers beside walks counted one by one, sum of differences", wrong, 0, 0),
@@ -101,7 +101,7 @@ def edge_graphs_invert(full: bool) -> Evidence:
     both = reference.from_edge_graph(3, reference.edge_graph(triangle))
     sizes = [len(reference.edge_graph(from_one(pairs))) for pairs in (FIRST, SECOND)]
     kept = all(any(reference.same_graph(shape, other) for other in both) for shape in (triangle, star))
-    curve = {"graphs": ((0.0, 1.0, 2.0), (float(once), float(twice), float(lost)))}
+    curve: dict[str, Points] = {"graphs": ((0.0, 1.0, 2.0), (float(once), float(twice), float(lost)))}
     view = Curves(
         f"{seen} connected graphs of at most five nodes", "", "graphs", curve, names=("one answer", "two", "none")
     )

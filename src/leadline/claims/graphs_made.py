@@ -18,7 +18,7 @@ from torch import Tensor, nn
 
 from leadline.data.edges import Edges
 from leadline.data.graph import Graph
-from leadline.layers.held_graph import HeldGraph
+from leadline.layers.held_graph import HeldGraph, give_graph
 from leadline.layers.segments import largest, mean, shares, total
 from leadline.models import MODELS
 
@@ -132,7 +132,7 @@ def networks(graph: Graph, level: str = "node", num_layers: int = 2, seed: int =
             continue
         torch.manual_seed(seed)
         net = kind(**{key: value for key, value in wanted.items() if key in known})
-        net.held.put(graph)
+        give_graph(net, graph)
         yield name, net.double().eval()
 
 

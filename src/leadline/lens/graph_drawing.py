@@ -177,7 +177,7 @@ def draw(
 
 def _room(ax: Axes) -> float:
     """Square points that nodes may fill together, about a fifteenth of the axes."""
-    wide, high = ax.get_position().size * ax.figure.get_size_inches()  # type: ignore[union-attr]
+    wide, high = ax.get_position().size * ax.figure.get_size_inches()
     return 0.068 * float(wide * high) * 72**2
 
 
@@ -245,10 +245,17 @@ def graph_drawing(
         own,
         tuple(map(str, classes)),
         None if rings is None else rings.astype(bool),
-        tuple(str(names[n]) for n in nodes) if len(names) else tuple(map(str, nodes)) if len(nodes) <= _NAMED else (),
+        _names(names, nodes),
         what,
         graph.edges.directed,
     )
+
+
+def _names(names: Sequence[str], nodes: np.ndarray) -> tuple[str, ...]:
+    """Of the nodes that are drawn: as given, or their numbers where they are few."""
+    if len(names):
+        return tuple(str(names[int(n)]) for n in nodes)
+    return tuple(map(str, nodes)) if len(nodes) <= _NAMED else ()
 
 
 def around(graph: Graph, node: int, most: int, seed: int = 0) -> np.ndarray:
@@ -286,7 +293,7 @@ def graph_part(source: Any, node: int | None = None, most: int = 500, seed: int 
     pairs = number[graph.edges.pairs.cpu().numpy()]
     kept = torch.from_numpy((pairs >= 0).all(0))
     names = ("weight", "features", "relation", "number")
-    columns = {name: None if (c := getattr(graph.edges, name)) is None else c.cpu()[kept] for name in names}
+    columns: dict[str, Any] = {n: None if (c := getattr(graph.edges, n)) is None else c.cpu()[kept] for n in names}
     edges = Edges.of(torch.from_numpy(pairs)[:, kept], len(nodes), **columns).with_(directed=graph.edges.directed)
     at = torch.from_numpy(nodes)
     return Graph(graph.x.cpu()[at], edges, kind=None if graph.kind is None else graph.kind.cpu()[at])

@@ -94,7 +94,7 @@ def node_order(model: Any, *, num: int = 3, seed: int = 0) -> NodeOrder:
                 found = layer_error(call.module, call.read, call.edges, order)
                 errors[k] = max(errors[k], found)
             place = torch.empty_like(order)
-            place[order] = torch.arange(len(order))
+            place[order] = torch.arange(len(order), device=order.device)
             held.put(permuted(graph, order))
             moved = net(rows if held.level == "graph" else place[rows])
             errors[-1] = max(errors[-1], _error(moved, plain))
@@ -121,8 +121,9 @@ def layer_error(layer: nn.Module, read: tuple[Any, ...], edges: Edges, order: Te
     """
     if edges.num_sources != edges.num_targets:
         raise UserError("a layer must be looked at on a whole graph", got="a part of one", do="Leave sampling out")
-    there = permuted(Graph(torch.zeros(len(order), 1), edges.with_(number=torch.arange(len(edges)))), order).edges
-    number = torch.arange(len(edges)) if there.number is None else there.number
+    numbers = torch.arange(len(edges), device=edges.source.device)
+    there = permuted(Graph(numbers.new_zeros(len(order), 1), edges.with_(number=numbers)), order).edges
+    number = numbers if there.number is None else there.number
 
     first = next(part for part in read if isinstance(part, Tensor))
 

@@ -188,7 +188,9 @@ def hops(graph: Graph, node: int, most: int | None = None) -> np.ndarray:
     here, steps = np.array([node]), 0
     while len(here) and (most is None or steps < most):
         steps += 1
-        near = np.concatenate([source[start[i] : start[i + 1]] for i in here])
+        count = start[here + 1] - start[here]
+        shift = np.repeat(start[here] - np.cumsum(count) + count, count)
+        near = source[np.arange(len(shift)) + shift]
         here = np.unique(near[far[near] < 0])
         far[here] = steps
     return far

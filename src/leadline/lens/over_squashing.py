@@ -109,7 +109,7 @@ def resistance(A: np.ndarray) -> np.ndarray:  # noqa: N803
     """
     both = (A + A.T) / 2
     both = both - np.diag(np.diag(both))
-    inverse = np.linalg.pinv(np.diag(both.sum(1)) - both, hermitian=True)
+    inverse = np.asarray(np.linalg.pinv(np.diag(both.sum(1)) - both, hermitian=True))
     own = np.diag(inverse)
     return np.maximum(own[:, None] + own - 2 * inverse, 0)
 
@@ -117,9 +117,9 @@ def resistance(A: np.ndarray) -> np.ndarray:  # noqa: N803
 def _spearman(a: np.ndarray, b: np.ndarray) -> float:
     if len(a) < 3 or np.ptp(a) == 0 or np.ptp(b) == 0:
         return float("nan")
-    ranks = [np.unique(v.round(12), return_inverse=True)[1].reshape(-1) for v in (a, b)]
     mid = []
-    for codes in ranks:  # those alike share their mean rank
+    for v in (a, b):  # those alike share their mean rank
+        codes = np.unique(v.round(12), return_inverse=True)[1].reshape(-1)
         counts = np.bincount(codes)
         mid.append((np.cumsum(counts) - (counts - 1) / 2)[codes])
-    return float(np.corrcoef(mid)[0, 1])
+    return float(np.corrcoef(mid[0], mid[1]).flat[1])

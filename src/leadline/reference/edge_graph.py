@@ -75,7 +75,9 @@ def from_edge_graph(num_edges: int, joined: Sequence[tuple[int, int]]) -> list[P
     return sorted(unlike, key=lambda pairs: -len({n for pair in pairs for n in pair}))
 
 
-def _cover(left: list[tuple[int, ...]], cliques: list[frozenset[int]], near: dict[int, set[int]], found: list[Pairs]):
+def _cover(
+    left: list[tuple[int, ...]], cliques: list[frozenset[int]], near: dict[int, set[int]], found: list[Pairs]
+) -> None:
     """Add a clique that holds the first pair not yet covered, in every way there is."""
     if not left:
         found.append(_graph(cliques, len(near)))

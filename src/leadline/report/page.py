@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from leadline.report import figures
 from leadline.report.facts import Facts
 from leadline.report.forecasts import forecasts
+from leadline.report.graphs import graph_of
 from leadline.report.results import Draw, colour_of, results
 from leadline.report.style import CSS
 from leadline.report.verdict import verdict
@@ -194,7 +195,8 @@ def _learning(facts: Facts, draw: Draw) -> str:
 def _results(facts: Facts, draw: Draw) -> str:
     if facts.split is None:
         return ""
-    return forecasts(facts, facts.split, draw) + results(facts, facts.split, draw)
+    seen = forecasts(facts, facts.split, draw) + graph_of(facts, facts.split, draw)
+    return seen + results(facts, facts.split, draw)
 
 
 def _doctor(facts: Facts, draw: Draw) -> str:
