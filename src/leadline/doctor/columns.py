@@ -139,6 +139,8 @@ def _constant(view: _View, data: Data) -> list[Finding]:
         x = data.train.x[:, suspects]
         same = (x == view.low[suspects]) | x.isnan()
         suspects = suspects[same.all(0)]
+    if data.inputs.graph is not None and len(suspects) == view.width:
+        return []  # of a graph the edges may tell all; `leadline.doctor.graphs` sees whether the network reads them
     blank = (view.low[suspects] == 0) & (view.high[suspects] == 0)
     findings = []
     # A column of zeros is what an unused pixel, word or category looks like: said, not shown.
