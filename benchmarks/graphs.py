@@ -5,11 +5,11 @@
 
 A random graph of so many nodes and edges, a few of its nodes with very many, 128 numbers a node and 40 classes; on a
 CPU by default 100,000 edges, as many a node, and a width of 64. A step is one gradient of the loss of all training
-nodes. Steps a second are those of steady training: of ours from the
-listener of a fit, without its first steps, in which code is compiled and steps are recorded; of PyG's of a plain loop
-in the same precision, with its norms kept from step to step. Both optimizers are AdamW. On a GPU the largest memory of
-each is told too. `--deterministic` trains ten times with torch's deterministic algorithms alone, tells whether all
-weights have the same bits, and what that costs. Each figure goes to stderr as it comes.
+nodes. Steps a second are those of steady training: of ours from the listener of a fit, without its first steps, in
+which code is compiled and steps are recorded; of PyG's of a plain loop in the same precision, with its norms kept from
+step to step, on a CPU the better of one thread and all. Both optimizers are AdamW. On a GPU the largest memory of each
+is told too. `--deterministic` trains ten times with torch's deterministic algorithms alone, tells whether all weights
+have the same bits, and what that costs. Each figure goes to stderr as it comes.
 """
 
 from __future__ import annotations
@@ -100,8 +100,8 @@ def ours(name: str, data: Data, options: argparse.Namespace, steps: int) -> tupl
         precision="float32" if options.cpu else "bf16",
         device="cpu" if options.cpu else "cuda",
         compile="off" if options.cpu else options.compile,
-        threads=options.threads if options.cpu else None,
         listeners=[listener],
+        findings=[],  # the doctor reads the whole graph on the host first
         progress=False,
     )
     return listener.rate, model
@@ -140,10 +140,14 @@ def theirs(name: str, data: Data, options: argparse.Namespace, steps: int) -> fl
             loss.backward()
             optimizer.step()
 
-    run(3)
-    begin = now()
-    run(steps)
-    return steps / (now() - begin)
+    rates = []
+    for threads in {1, os.cpu_count() or 1} if options.cpu else {torch.get_num_threads()}:
+        torch.set_num_threads(threads)
+        run(3)
+        begin = now()
+        run(steps)
+        rates.append(steps / (now() - begin))
+    return max(rates)
 
 
 def measured(work: Callable[[], Any], cpu: bool) -> tuple[Any, float | None]:
@@ -181,7 +185,6 @@ def main() -> None:
     parser.add_argument("--dim", type=int)
     parser.add_argument("--layers", type=int, default=3)
     parser.add_argument("--steps", type=int)
-    parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--compile", choices=("record", "on", "auto", "off"), default="record")
     parser.add_argument("--cpu", action="store_true")
     parser.add_argument("--deterministic", action="store_true")
@@ -190,8 +193,6 @@ def main() -> None:
     options.edges = options.edges or (100_000 if options.cpu else 2_315_598)
     options.dim = options.dim or (64 if options.cpu else 256)
     options.steps = options.steps or (20 if options.cpu else 300)
-    if options.cpu:
-        torch.set_num_threads(options.threads)
     graph, y = drawn(options.nodes, options.edges)
     data = data_of(graph, y)
     tell(nodes=len(graph), edges=len(graph.edges), most=int(graph.edges.degree.max()))
@@ -210,7 +211,7 @@ def main() -> None:
             tell(model=name, **told["deterministic"])
         found[name] = told
     device = "cpu" if options.cpu else torch.cuda.get_device_name()
-    print(json.dumps({**found, "device": device, "threads": options.threads, "torch": torch.__version__}))
+    print(json.dumps({**found, "device": device, "torch": torch.__version__}))
 
 
 if __name__ == "__main__":

@@ -25,6 +25,9 @@ FILES = (
     *("spatial_gate", "attention_free", "cross_covariance"),
     *("elman", "lstm", "gru", "lecture_lstm", "lecture_gru", "bidirectional", "deep_transition"),
     *("min_gru", "min_lstm", "linear_recurrent_unit"),
+    *("graph_convolution", "graph_sage", "graph_attention", "graph_isomorphism", "graph_filters", "message_passing"),
+    *("relational", "edge_updates", "fixed_point", "graph_transformer", "graph_norm", "graph_stack", "graph_head"),
+    *("held_graph", "node_dropout"),
 )
 INNER = {"ZeroSkip"}  # a word of `ResidualBlock`
 

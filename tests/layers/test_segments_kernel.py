@@ -58,7 +58,8 @@ def test_edge_dot(heads, width):
     edges, generator = drawn()
     a, b = (torch.randn(7, heads * width, generator=generator) for _ in range(2))
     found = segments_kernel.edge_dot(a, b, edges.target, edges.source, heads)
-    torch.testing.assert_close(found, ops.edge_dot(a, b, edges.target, edges.source, heads), rtol=1e-4, atol=1e-4)
+    wanted = ops.edge_dot(a, b, edges.start, edges.target, edges.source, heads)
+    torch.testing.assert_close(found, wanted, rtol=1e-4, atol=1e-4)
 
 
 @pytest.mark.parametrize("heads", [1, 3, 8])

@@ -144,6 +144,22 @@ def test_held_graphs_have_a_level():
     assert HeldGraph("edge").row_shape == (2,)
 
 
+def test_steps_of_graphs_of_different_sizes_are_neither_recorded_nor_compiled():
+    torch.manual_seed(0)
+    many = [Graph(torch.randn(n, 4), Edges.of(torch.randint(n, (2, 2 * n)), n, directed=False)) for n in range(2, 42)]
+    graph = Graph.union(many)
+    rows = torch.arange(40)[:, None]
+    y = (rows[:, 0] > 20).long()
+    splits = [Split(rows[k::3], y[k::3]) for k in range(3)]
+    data, found = Data(*splits, Target("classes", classes=("small", "large")), Asked(graph, "graph")), []
+    for wish in ("off", "auto", "on"):
+        net = ll.models.build("GIN", data, 2, dim=8)
+        ll.fit(net, data, epochs=25, batch=4, progress=False, compile=wish, lr=1e-2)
+        found.append([p.detach().clone() for p in net.parameters()])
+    assert all(torch.equal(a, b) for other in found[1:] for a, b in zip(found[0], other, strict=True))
+    assert all(torch.isfinite(p).all() for p in found[0])
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["GCN", "GAT"])
 def test_compiled_steps_are_the_same_steps(name):

@@ -7,12 +7,13 @@ from torch import nn
 
 import leadline as ll
 from leadline.data.data import Batch
+from leadline.layers.held_graph import give_graph
 from leadline.models import MODELS
 from leadline.optim import gradient, tape
 from leadline.optim.gradient import Gradient
 from leadline.optim.tape import Repeated, Tape, replayable
 from leadline.settings import Settings
-from leadline.testing import row_shape
+from leadline.testing import row_shape, small_graph
 
 
 def network(activation=nn.ReLU):
@@ -245,6 +246,8 @@ def test_a_fit_has_the_same_bits_with_and_without_tapes(options, settings, monke
 def test_every_model_steps_with_the_same_bits_from_a_tape(name, monkeypatch):
     torch.manual_seed(0)
     model = MODELS[name].tiny()
+    graph = small_graph(model) if hasattr(model, "held") else None
+    give_graph(model, graph)
     likelihood = ll.likelihoods.Normal()
     stream = torch.Generator().manual_seed(0)
     batches = []
@@ -252,6 +255,8 @@ def test_every_model_steps_with_the_same_bits_from_a_tape(name, monkeypatch):
         x = torch.randn(6, *row_shape(model), generator=stream)
         if hasattr(model, "num_tokens"):
             x = torch.randint(model.num_tokens, x.shape, generator=stream)
+        elif hasattr(model, "held"):
+            x = torch.randint(6, x.shape, generator=stream)
         keys = torch.randint(2**40, (6,), generator=stream)
         batches.append(Batch(x, torch.randn(6, generator=stream), keys=keys))
     if model(batches[0].x).dim() == 4:
@@ -270,6 +275,7 @@ def test_every_model_steps_with_the_same_bits_from_a_tape(name, monkeypatch):
         monkeypatch.setattr(gradient, "replayable", replayable if allowed else lambda modules: False)
         torch.manual_seed(1)
         own = MODELS[name].tiny()
+        give_graph(own, graph)
         rule = Gradient(Settings(lr=1e-3))
         rule.bind(own, copy.deepcopy(likelihood), 100)
         assert (rule._gradients is not None) == allowed

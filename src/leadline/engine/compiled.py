@@ -60,10 +60,10 @@ def obstacle(rule: Rule, device: torch.device) -> str | None:
         return "the schedule is a torch object"
     if device.type not in ("cpu", "cuda"):
         return f"device {device.type}"
-    if any(getattr(module, "varies", False) for module in rule.objective.modules()):
-        return "what is read of a graph varies from batch to batch"
     if any(stack.dropout and stack.num_layers > 1 for stack in _stacks(rule)):
         return "torch draws the dropout between layers of its recurrent stacks by itself"
+    if any(getattr(module, "varies", False) for module in rule.objective.modules()):
+        return "how much of a graph is read depends on which rows are asked"
     return Inline.obstacle(rule.optimizer)
 
 

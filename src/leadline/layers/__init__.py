@@ -17,13 +17,25 @@ from leadline.layers.deep_transition import DeepTransition
 from leadline.layers.drop_connect import DropConnect, SpatialDropout
 from leadline.layers.dropout import Dropout
 from leadline.layers.dynamic_convolution import DynamicConvolution
+from leadline.layers.edge_updates import EdgeUpdate
 from leadline.layers.elman import Elman
 from leadline.layers.equivariant import Equivariant
 from leadline.layers.feature_norm import feature_norm
 from leadline.layers.feed_forward import FeedForward
+from leadline.layers.fixed_point import FixedPoint
+from leadline.layers.graph_attention import GraphAttention
+from leadline.layers.graph_convolution import GraphConvolution
+from leadline.layers.graph_filters import PolynomialFilter, SpectralFilter
+from leadline.layers.graph_head import GraphHead
+from leadline.layers.graph_isomorphism import IsomorphismLayer
+from leadline.layers.graph_norm import GraphNorm, PairNorm
+from leadline.layers.graph_sage import SageLayer
+from leadline.layers.graph_stack import GraphStack
+from leadline.layers.graph_transformer import GraphTransformerBlock
 from leadline.layers.gru import GRU
 from leadline.layers.hard_concrete import HardConcrete, gated
 from leadline.layers.hashed_attention import HashedAttention
+from leadline.layers.held_graph import HeldGraph
 from leadline.layers.highway import HighwayLayer
 from leadline.layers.inception import Inception
 from leadline.layers.kernel_attention import KernelAttention
@@ -35,8 +47,10 @@ from leadline.layers.low_rank_attention import LowRankAttention
 from leadline.layers.low_rank_update import LowRankUpdate
 from leadline.layers.lstm import LSTM
 from leadline.layers.masked_softmax import masked_softmax
+from leadline.layers.message_passing import MessagePassing
 from leadline.layers.min_gru import MinGRU
 from leadline.layers.min_lstm import MinLSTM
+from leadline.layers.node_dropout import NodeDropout
 from leadline.layers.normalisation import BatchNorm, ImageLayerNorm
 from leadline.layers.ode import adjoint, integrate
 from leadline.layers.patches import Merging, Patches
@@ -44,6 +58,7 @@ from leadline.layers.placed_attention import PlacedAttention, UntiedAttention
 from leadline.layers.point_transform import PointTransform
 from leadline.layers.pooling import LpPool, MaxBlurPool, MaxPoolDropout, Subsample
 from leadline.layers.positions import LearnedPositions, SinusoidalPositions, sinusoids
+from leadline.layers.relational import RelationalConvolution
 from leadline.layers.relative_attention import RelativeAttention
 from leadline.layers.relative_buckets import BucketBias
 from leadline.layers.reparametrized import lipschitz, spectral_normed, weight_normed
@@ -66,6 +81,23 @@ from leadline.layers.upsampling import SubPixel, shuffled
 from leadline.layers.window_attention import WindowAttention
 
 __all__ = [
+    "EdgeUpdate",
+    "FixedPoint",
+    "GraphAttention",
+    "GraphConvolution",
+    "PolynomialFilter",
+    "SpectralFilter",
+    "GraphHead",
+    "IsomorphismLayer",
+    "GraphNorm",
+    "PairNorm",
+    "SageLayer",
+    "GraphStack",
+    "GraphTransformerBlock",
+    "HeldGraph",
+    "MessagePassing",
+    "NodeDropout",
+    "RelationalConvolution",
     "GRU",
     "LRU",
     "LSTM",

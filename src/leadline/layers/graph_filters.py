@@ -15,7 +15,9 @@ Shapes     h (N, dim_input), edges of a whole graph -> (N, dim_output)
 
 from __future__ import annotations
 
+import functools
 import math
+from collections.abc import Callable
 
 import torch
 from torch import Tensor, nn
@@ -56,20 +58,20 @@ class PolynomialFilter(nn.Module):
     def forward(self, h: Tensor, edges: Edges) -> Tensor:
         whole_graph(edges, "a polynomial filter")
         w = kipf_after(edges, h.dtype)
-        step = lambda x: received(x, edges, w)  # noqa: E731
+        step = functools.partial(received, edges=edges, weight=w)
         terms = [h]
         for k in range(1, len(self.maps)):
-            terms.append(of_own(h, edges, f"{self.kind} {k}", lambda k=k: self._next(step, terms, k)))  # type: ignore
+            terms.append(of_own(h, edges, f"{self.kind} {k}", functools.partial(self._next, step, terms)))
         y = self.maps[0](terms[0])
-        for omega, term in zip(self.maps[1:], terms[1:]):  # type: ignore[arg-type]
-            y = y + omega(term)
+        for k in range(1, len(self.maps)):
+            y = y + self.maps[k](terms[k])
         return y + self.bias.to(y.dtype)
 
-    def _next(self, step: object, terms: list[Tensor], k: int) -> Tensor:
-        moved = step(terms[k - 1])  # type: ignore[operator]
+    def _next(self, step: Callable[[Tensor], Tensor], terms: list[Tensor]) -> Tensor:
+        moved = step(terms[-1])
         if self.kind == "polynomial":
             return moved  # eq. 1
-        return -moved if k == 1 else -2 * moved - terms[k - 2]  # eq. 2
+        return -moved if len(terms) == 1 else -2 * moved - terms[-2]  # eq. 2
 
 
 class SpectralFilter(nn.Module):

@@ -105,7 +105,7 @@ class HeldGraph(nn.Module):
 
     @property
     def varies(self) -> bool:
-        """Whether batches of as many rows read more or fewer nodes."""
+        """Whether how much is read depends on which rows are asked, so that no step stands for another."""
         return self.level == "graph" or self.sampler is not None
 
     @property

@@ -14,6 +14,7 @@ Shapes     x (N_s, D);  index (E,);  start (N + 1,);  weight (E,) or (E, H);  y 
 from __future__ import annotations
 
 import functools
+import warnings
 from typing import Any, cast
 
 import torch
@@ -23,7 +24,6 @@ from leadline.layers import segments_kernel
 from leadline.layers.kernels import has_triton
 from leadline.layers.segments_kernel import LONG
 
-_NEAR = 2**17  # numbers of which two copies stay near a core
 _SHORT = 128  # bytes of a row up to which torch, which has a block of threads for each, takes far longer
 
 Plan = tuple[Tensor | None, Tensor | None, Tensor | None]
@@ -70,13 +70,14 @@ def gather_max_back(g: Tensor, which: Tensor, target: Tensor, order: Tensor, sta
     return cast(Tensor, torch.ops.leadline.gather_max_back(g, which, target, order, start))
 
 
-def edge_dot(a: Tensor, b: Tensor, target: Tensor, source: Tensor, num_heads: int = 1) -> Tensor:
-    """Eq. 3.
+def edge_dot(a: Tensor, b: Tensor, start: Tensor, target: Tensor, source: Tensor, num_heads: int = 1) -> Tensor:
+    """Eq. 3, in float32 at least.
 
-    >>> edge_dot(torch.eye(2), torch.ones(2, 2), torch.tensor([0]), torch.tensor([1])).tolist()
+    >>> start, target, source = torch.tensor([0, 1, 1]), torch.tensor([0]), torch.tensor([1])
+    >>> edge_dot(torch.eye(2), torch.ones(2, 2), start, target, source).tolist()
     [[1.0]]
     """
-    return cast(Tensor, torch.ops.leadline.edge_dot(a, b, target, source, num_heads))
+    return cast(Tensor, torch.ops.leadline.edge_dot(a, b, start, target, source, num_heads))
 
 
 def edge_shares(scores: Tensor, start: Tensor, target: Tensor, rows: Tensor | None = None) -> Tensor:
@@ -153,13 +154,18 @@ def _max_back(g: Tensor, which: Tensor, target: Tensor, order: Tensor, start: Te
     return gx.scatter_add_(0, which.clamp(min=0), g * (which >= 0)) if gx.numel() else gx
 
 
-def _dot(a: Tensor, b: Tensor, target: Tensor, source: Tensor, num_heads: int) -> Tensor:
-    some = max(1, _NEAR // max(1, a.shape[1])) if a.device.type == "cpu" else max(1, len(target))
-    parts = [
-        (a.index_select(0, t).mul_(b.index_select(0, s))).unflatten(1, (num_heads, -1)).sum(-1, dtype=_wide(a))
-        for t, s in zip(target.split(some), source.split(some))
-    ]
-    return torch.cat(parts) if len(target) else a.new_zeros(0, num_heads, dtype=_wide(a))
+def _dot(a: Tensor, b: Tensor, start: Tensor, target: Tensor, source: Tensor, num_heads: int) -> Tensor:
+    if not len(target) or not a.numel():
+        return a.new_zeros(len(target), num_heads, dtype=_wide(a))
+    apart = [x.to(_wide(a)).unflatten(1, (num_heads, -1)).transpose(0, 1).contiguous() for x in (a, b)]
+    if a.is_cuda:
+        products = [a_h.index_select(0, target).mul_(b_h.index_select(0, source)).sum(-1) for a_h, b_h in zip(*apart)]
+        return torch.stack(products, 1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # that torch may yet change how its sparse matrices look
+        zero = torch.zeros(len(source), dtype=_wide(a))
+        where = torch.sparse_csr_tensor(start, source, zero, (len(a), len(b)), check_invariants=False)
+    return torch.stack([torch.sparse.sampled_addmm(where, x, y.t(), beta=0.0).values() for x, y in zip(*apart)], 1)
 
 
 def _wide(x: Tensor) -> torch.dtype:
@@ -202,9 +208,10 @@ def _max_back_on_cuda(g: Tensor, which: Tensor, target: Tensor, order: Tensor, s
     return segments_kernel.gather_max_back(g, which, target, order, start)
 
 
-def _dot_on_cuda(a: Tensor, b: Tensor, target: Tensor, source: Tensor, num_heads: int) -> Tensor:
-    ways = segments_kernel.edge_dot if _kernels_read(a, len(target)) else _dot
-    return ways(a, b, target, source, num_heads)
+def _dot_on_cuda(a: Tensor, b: Tensor, start: Tensor, target: Tensor, source: Tensor, num_heads: int) -> Tensor:
+    if not _kernels_read(a, len(target)):
+        return _dot(a, b, start, target, source, num_heads)
+    return segments_kernel.edge_dot(a, b, target, source, num_heads)
 
 
 def _shares_on_cuda(scores: Tensor, start: Tensor, target: Tensor, rows: Tensor | None) -> Tensor:
@@ -260,10 +267,10 @@ for _schema, _anywhere, _cuda, _fake in (
         lambda g, which, target, order, start: g.new_empty(start.shape[0] - 1, g.shape[1]),
     ),
     (
-        "edge_dot(Tensor a, Tensor b, Tensor target, Tensor source, int num_heads) -> Tensor",
+        "edge_dot(Tensor a, Tensor b, Tensor start, Tensor target, Tensor source, int num_heads) -> Tensor",
         _dot,
         _dot_on_cuda,
-        lambda a, b, target, source, num_heads: a.new_empty(target.shape[0], num_heads, dtype=_wide(a)),
+        lambda a, b, start, target, source, num_heads: a.new_empty(target.shape[0], num_heads, dtype=_wide(a)),
     ),
     (
         "edge_shares(Tensor scores, Tensor start, Tensor target, Tensor? rows) -> Tensor",

@@ -197,8 +197,8 @@ class Way:
         return once(self.edges, f"pieces of {name}", lambda: ops.pieces(start)) if x.is_cuda else (None, None, None)
 
     def dot(self, a: Tensor, b: Tensor, num_heads: int) -> Tensor:
-        ends = target(self.edges), self.edges.source
-        return ops.edge_dot(a, b, *(ends[::-1] if self.back else ends), num_heads)
+        a, b = (b, a) if self.back else (a, b)
+        return ops.edge_dot(a, b, self.edges.start, target(self.edges), self.edges.source, num_heads)
 
 
 def leaving(edges: Edges) -> tuple[Tensor, Tensor]:
@@ -396,7 +396,8 @@ class _Max(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, g: Tensor, _: Any) -> tuple[Tensor, None]:
         order, start = leaving(ctx.edges)
-        return ops.gather_max_back(g, *ctx.saved_tensors, target(ctx.edges), order, start), None
+        (which,) = ctx.saved_tensors
+        return ops.gather_max_back(g, which, target(ctx.edges), order, start), None
 
 
 class _Shares(torch.autograd.Function):

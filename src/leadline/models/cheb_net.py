@@ -8,7 +8,7 @@ direction.
 
 Notation   Ω_kj, β_k -> stack.layers[k], `leadline.layers.graph_filters`;  (2) -> head
 Shapes     numbers of nodes (B, 1), pairs (B, 2) or graphs (B, 1) -> (B, dim_output)
-Train it   leadline train edges.csv --nodes nodes.csv --target label --model ChebNet
+Train it   leadline train nodes.csv --edges edges.csv --target label --model ChebNet
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ class ChebNet(nn.Module, Configured):
     """Args:
         dim_input, dim_output: numbers of a node, and of an answer.
         dim: width of the layers.
-        num_layers: K.
-        num_terms: J.
+        num_layers: how many layers, K, at least 1.
+        num_terms: terms of a polynomial, J, at least 1.
         kind: "chebyshev" or "polynomial".
         p_drop: of what the layers behind the first one read, from 0 to below 1.
         residual: "none", "sum" or "concat".

@@ -8,7 +8,7 @@ h_0 = x; f_0 are the features of the edges, or 1 where they have none.
 
 Notation   (1), (2) -> layers[k], `leadline.layers.edge_updates`;  (3) -> head
 Shapes     numbers of nodes (B, 1), pairs (B, 2) or graphs (B, 1) -> (B, dim_output)
-Train it   leadline train edges.csv --nodes nodes.csv --target label --model EdgeNetwork
+Train it   leadline train nodes.csv --edges edges.csv --target label --model EdgeNetwork
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class EdgeNetwork(nn.Module, Configured):
         dim_input, dim_output: numbers of a node, and of an answer.
         dim: width of nodes in the layers.
         dim_edge_layer: width of edges in the layers.
-        num_layers: K.
+        num_layers: how many layers, K, at least 1.
         through_edges: whether edges hear of edges that lead to them.
         p_drop: of what the layers behind the first one read of nodes, from 0 to below 1.
         level: "node", "edge" or "graph".

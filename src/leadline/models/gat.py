@@ -7,7 +7,7 @@ Heads stand one behind the other; those of a last layer that answers are average
 
 Notation   Ω_k, β_k, scores -> stack.layers[k], `leadline.layers.graph_attention`;  (2) -> head
 Shapes     numbers of nodes (B, 1), pairs (B, 2) or graphs (B, 1) -> (B, dim_output)
-Train it   leadline train edges.csv --nodes nodes.csv --target label --model GAT
+Train it   leadline train nodes.csv --edges edges.csv --target label --model GAT
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class GAT(nn.Module, Configured):
     """Args:
         dim_input, dim_output: numbers of a node, and of an answer.
         dim: width of the layers, of which num_heads must be a part.
-        num_layers: K.
+        num_layers: how many layers, K, at least 1.
         num_heads: of attention.
         version: 1, or 2, in which each node ranks its neighbours by itself.
         p_drop: of what the layers behind the first one read, from 0 to below 1.

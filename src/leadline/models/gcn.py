@@ -7,7 +7,7 @@ Of nodes, the last layer is (1) without a[·] and has the width of the answer, u
 
 Notation   Ω_k, β_k -> stack.layers[k].map;  (2) -> head, `leadline.layers.graph_head`
 Shapes     numbers of nodes (B, 1), pairs (B, 2) or graphs (B, 1) -> (B, dim_output)
-Train it   leadline train edges.csv --nodes nodes.csv --target label --model GCN
+Train it   leadline train nodes.csv --edges edges.csv --target label --model GCN
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ class GCN(nn.Module, Configured):
     """Args:
         dim_input, dim_output: numbers of a node, and of an answer.
         dim: width of the layers.
-        num_layers: K.
-        norm: "kipf" as in eq. 1, or "kipf_after": D^{-1/2} A D^{-1/2} + I.
+        num_layers: how many layers, K, at least 1.
+        norm: "kipf", in which a node is its own neighbour first, or "kipf_after", in which it is added as it is.
         p_drop: of what the layers behind the first one read, from 0 to below 1.
         residual: "none", "sum" or "concat".
         jumping: which layers the end reads: "none" is the last; "concat" and "max" all.

@@ -8,7 +8,7 @@ Features of edges, where there are any, are added to what a neighbour sends (Hu 
 Notation   network_k, ε_k -> stack.layers[k], `leadline.layers.graph_isomorphism`;  (2) -> head
 Paper      (1) has h_k on its right side, where one textbook prints h_{k+1}
 Shapes     numbers of nodes (B, 1), pairs (B, 2) or graphs (B, 1) -> (B, dim_output)
-Train it   leadline train edges.csv --nodes nodes.csv --target label --model GIN
+Train it   leadline train nodes.csv --edges edges.csv --target label --model GIN
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class GIN(nn.Module, Configured):
     """Args:
         dim_input, dim_output: numbers of a node, and of an answer.
         dim: width of the layers.
-        num_layers: K.
+        num_layers: how many layers, K, at least 1.
         p_drop: of what the layers behind the first one read, from 0 to below 1.
         residual: "none", "sum" or "concat".
         jumping: which layers the end reads: "none" is the last; "concat" and "max" all.

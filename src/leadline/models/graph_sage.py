@@ -7,7 +7,7 @@ It reads edges in their direction, and is the usual choice where neighbours are 
 
 Notation   Ψ_k, Ω_k, β_k -> stack.layers[k].own, .map;  agg -> `leadline.layers.graph_sage`;  (2) -> head
 Shapes     numbers of nodes (B, 1), pairs (B, 2) or graphs (B, 1) -> (B, dim_output)
-Train it   leadline train edges.csv --nodes nodes.csv --target label --model GraphSAGE
+Train it   leadline train nodes.csv --edges edges.csv --target label --model GraphSAGE
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class GraphSAGE(nn.Module, Configured):
     """Args:
         dim_input, dim_output: numbers of a node, and of an answer.
         dim: width of the layers.
-        num_layers: K.
+        num_layers: how many layers, K, at least 1.
         aggregate: "mean", "max" (of a layer of each neighbour) or "with_self".
         p_drop: of what the layers behind the first one read, from 0 to below 1.
         residual: "none", "sum" or "concat".

@@ -6,7 +6,7 @@
 
 Notation   Ω, β -> embed;  block_k -> blocks[k], `leadline.layers.graph_transformer`;  (3) -> head
 Shapes     numbers of nodes (B, 1), pairs (B, 2) or graphs (B, 1) -> (B, dim_output)
-Train it   leadline train edges.csv --nodes nodes.csv --target label --model GraphTransformer
+Train it   leadline train nodes.csv --edges edges.csv --target label --model GraphTransformer
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ class GraphTransformer(nn.Module, Configured):
     """Args:
         dim_input, dim_output: numbers of a node, and of an answer.
         dim: width of the stream, of which num_heads must be a part.
-        num_layers: blocks.
+        num_layers: how many blocks, at least 1.
         num_heads: of attention.
-        num_hops: R.
+        num_hops: how many steps far a node looks, R, at least 1.
         positions: whether a score depends on the distance.
         p_drop: of what the blocks behind the first one read, from 0 to below 1.
         level: "node", "edge" or "graph".

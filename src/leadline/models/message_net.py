@@ -8,7 +8,7 @@ is that of Corso et al. (2020), without their scaling by degrees.
 
 Notation   combine_k, agg -> stack.layers[k], `leadline.layers.message_passing`;  (2) -> head
 Shapes     numbers of nodes (B, 1), pairs (B, 2) or graphs (B, 1) -> (B, dim_output)
-Train it   leadline train edges.csv --nodes nodes.csv --target label --model MessageNet
+Train it   leadline train nodes.csv --edges edges.csv --target label --model MessageNet
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class MessageNet(nn.Module, Configured):
     """Args:
         dim_input, dim_output: numbers of a node, and of an answer.
         dim: width of the layers.
-        num_layers: K.
+        num_layers: how many layers, K, at least 1.
         aggregate: "sum", "mean", "max", "min", "std", "kipf" or "attention", or several of them.
         combine: "together", "diagonal" or "separate"; of several aggregations "separate".
         p_drop: of what the layers behind the first one read, from 0 to below 1.

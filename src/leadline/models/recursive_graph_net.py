@@ -7,7 +7,7 @@ Unrolled, it is a convolution whose layers share their weights, and all see x.
 
 Notation   Ω, β, V, c -> layer, `leadline.layers.fixed_point`;  (2) -> head
 Shapes     numbers of nodes (B, 1), pairs (B, 2) or graphs (B, 1) -> (B, dim_output)
-Train it   leadline train edges.csv --nodes nodes.csv --target label --model RecursiveGraphNet
+Train it   leadline train nodes.csv --edges edges.csv --target label --model RecursiveGraphNet
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ class RecursiveGraphNet(nn.Module, Configured):
     """Args:
         dim_input, dim_output: numbers of a node, and of an answer.
         dim: width of a state.
-        contraction: c, from 0 to below 1.
-        num_steps: of eq. 1; the state is then within c^num_steps of the fixed point.
+        contraction: how much of a difference a step leaves, c, from 0 to below 1.
+        num_steps: steps towards the fixed point, each of which leaves that part of the distance, at least 1.
         level: "node", "edge" or "graph".
         readout: of graphs, "mean", "sum" or "max".
         edge_head: of pairs, "dot" or "mlp".

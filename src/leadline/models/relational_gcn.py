@@ -5,7 +5,7 @@
 
 Notation   Ψ_k, a_krb, V_kb -> stack.layers[k], `leadline.layers.relational`;  (2) -> head
 Shapes     numbers of nodes (B, 1), pairs (B, 2) or graphs (B, 1) -> (B, dim_output)
-Train it   leadline train edges.csv --nodes nodes.csv --target label --model RelationalGCN
+Train it   leadline train nodes.csv --edges edges.csv --target label --model RelationalGCN
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class RelationalGCN(nn.Module, Configured):
     """Args:
         dim_input, dim_output: numbers of a node, and of an answer.
         dim: width of the layers.
-        num_layers: K.
+        num_layers: how many layers, K, at least 1.
         num_bases: of the maps; None is one for each kind of edge, up to four.
         p_drop: of what the layers behind the first one read, from 0 to below 1.
         residual: "none", "sum" or "concat".
