@@ -5,7 +5,7 @@ import pytest
 import torch
 from torch import nn
 
-from leadline.claims import CLAIMS, graph_colours, graph_depth, graph_filters, graph_walks, graphs_made
+from leadline.claims import CLAIMS, graph_colours, graph_depth, graph_filters, graph_order, graph_walks, graphs_made
 
 
 def missed(name):
@@ -107,3 +107,39 @@ def test_every_network_on_graphs_is_looked_at():
 
 def _tiny(kind):
     return kind.tiny() if hasattr(kind, "tiny") else nn.Identity()
+
+
+def test_a_wrong_way_back_is_noticed(monkeypatch):
+    whole = graph_walks.graph_of_edge_graph
+    monkeypatch.setattr(graph_walks, "graph_of_edge_graph", lambda pairs, num: whole(pairs, num).flip(1))
+    assert missed("edge-graphs-invert") == ["graphs of 25 nodes found again by the fast way, share"]
+    monkeypatch.undo()
+    monkeypatch.setattr(graph_walks.reference, "from_edge_graph", lambda num, joined: [[(0, 1), (1, 2)]])
+    assert "of them not found again" in missed("edge-graphs-invert")
+
+
+def test_a_laplacian_with_the_misprinted_degree_is_noticed(monkeypatch):
+    plain = graph_order.reference.laplacian
+    wrong = lambda A: (np.array(plain(A)) + np.eye(len(A))).tolist()  # noqa: E731
+    monkeypatch.setattr(graph_order.reference, "laplacian", wrong)
+    assert len(missed("laplacian-is-local")) == 2
+
+
+def test_sums_have_not_the_influence_of_a_walk(monkeypatch):
+    monkeypatch.setattr(graph_depth, "mean", lambda m, edges: graphs_made.total(m, edges) ** 3)
+    assert "the same of single networks, mean" in missed("influence-is-a-walk")
+
+
+def test_where_all_are_neighbours_nothing_is_squashed(monkeypatch):
+    everyone = lambda pairs, num, *a, **k: graphs_made.made(  # noqa: E731
+        [(i, j) for i in range(num) for j in range(i)] if num < 30 else pairs, num
+    )
+    monkeypatch.setattr(graph_depth, "made", everyone)
+    assert missed("bottlenecks-squash")
+
+
+def test_a_polynomial_that_does_not_carry_over_is_noticed(monkeypatch):
+    plain = np.linalg.lstsq
+    wrong = lambda a, b, rcond: (plain(a, b, rcond=rcond)[0] * np.linspace(1, 1.5, 7), None)  # noqa: E731
+    monkeypatch.setattr(graph_filters.np.linalg, "lstsq", wrong)
+    assert "polynomial of degree 6, the worst" in missed("spectral-filters-stay")

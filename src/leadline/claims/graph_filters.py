@@ -71,7 +71,10 @@ def spectral_filters_stay(full: bool) -> Evidence:
     num = 40
     errors: dict[str, list[float]] = {"wave by wave": [], "polynomial": []}
     first = random_graph(num, 3, seed=0)
-    others = {"its own": first} | {f"other {k}": random_graph(num, 3, seed=10 + k) for k in range(1, 6 if full else 4)}
+    # spectra of graphs of one kind are nearly alike, so that a filter by wave errs there by some hundredths only
+    count = 6 if full else 3
+    others = {"its own": first} | {f"alike {k}": random_graph(num, 3, seed=10 + k) for k in range(1, count)}
+    others |= {f"denser {k}": random_graph(num, 10, seed=20 + k) for k in range(1, count)}
     wanted = lambda v: np.exp(-3 * v)  # noqa: E731 - heat that spreads
     values, _ = _waves(dense(first))
     free = wanted(values)
@@ -88,6 +91,7 @@ def spectral_filters_stay(full: bool) -> Evidence:
         errors["wave by wave"].append(float(np.linalg.norm(taken - expected)) / size)
         errors["polynomial"].append(float(np.linalg.norm(fitted - expected)) / size)
     moved = _moved(first, free)
+    ratios = [a / b for a, b in zip(errors["wave by wave"][1:], errors["polynomial"][1:], strict=True)]
     at = tuple(map(float, range(len(others))))
     view = Curves(
         "A filter fitted on one graph", "", "error on this graph, relative",
@@ -97,7 +101,8 @@ def spectral_filters_stay(full: bool) -> Evidence:
     return Evidence(
         (
             Check("wave by wave, on its own graph", errors["wave by wave"][0], high=1e-10),
-            Check("wave by wave, elsewhere, the best", min(errors["wave by wave"][1:]), low=0.05),
+            Check("over the polynomial's error on another graph, the least", min(ratios), low=20),
+            Check("wave by wave, on graphs of another degree, the best", min(errors["wave by wave"][count:]), low=0.1),
             Check("polynomial of degree 6, the worst", max(errors["polynomial"]), high=0.02),
             Check("wave by wave on its own graph with three edges more", moved, low=0.02),
         ),
