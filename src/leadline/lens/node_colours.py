@@ -91,6 +91,7 @@ def node_colours(source: Any, *, features: bool = True, rounds: int | None = Non
         rounds: at most; None is until colours no longer change.
         most: nodes that are drawn.
 
+    >>> import torch
     >>> from leadline.data.edges import Edges
     >>> path = Edges.of(torch.tensor([[0, 1, 2], [1, 2, 3]]), num_nodes=4, directed=False)
     >>> view = node_colours(path)
