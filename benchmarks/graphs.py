@@ -86,8 +86,11 @@ class Steady:
         return (last - first) / (end - begin)
 
 
-def ours(name: str, data: Data, options: argparse.Namespace, steps: int) -> tuple[float, nn.Module]:
+def ours(
+    name: str, data: Data, options: argparse.Namespace, steps: int, threads: int | None = None
+) -> tuple[float, nn.Module]:
     """Steps a second of a fit, and the network."""
+    torch.manual_seed(0)
     chosen = {"num_heads": HEADS} if name == "gat" else {}
     model = ll.models.MODELS[MODELS[name]](FEATURES, CLASSES, dim=options.dim, num_layers=options.layers, **chosen)
     listener = Steady(max(3, steps // 4), steps)
@@ -100,6 +103,7 @@ def ours(name: str, data: Data, options: argparse.Namespace, steps: int) -> tupl
         precision="float32" if options.cpu else "bf16",
         device="cpu" if options.cpu else "cuda",
         compile="off" if options.cpu else options.compile,
+        threads=threads,
         listeners=[listener],
         findings=[],  # the doctor reads the whole graph on the host first
         progress=False,
@@ -169,7 +173,7 @@ def same_bits(name: str, data: Data, options: argparse.Namespace, rate: float) -
     torch.use_deterministic_algorithms(True)
     rates, states = [], []
     for _ in range(10):
-        one, model = ours(name, data, options, max(12, options.steps // 10))
+        one, model = ours(name, data, options, max(12, options.steps // 10), threads=1 if options.cpu else None)
         rates.append(one)
         states.append([p.detach().cpu() for p in model.parameters()])
     torch.use_deterministic_algorithms(False)

@@ -31,7 +31,7 @@ PICTURES = (
 )
 GRAPH = (
     "--edges --target --level --key --ends --directed --weight --relation --node-kind --graph --graphs --features "
-    "--kind --order --drop --categories --log --bad-edges --inductive --val --test --split --split-seed --negatives"
+    "--kind --order --drop --categories --log --bad-edges --batches --inductive --val --test --split --split-seed --negatives"
 )
 CONV_NET = "--widths --depth --kernel --norm --p-drop"
 FAMILIES = (

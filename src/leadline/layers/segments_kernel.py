@@ -182,6 +182,7 @@ def gather_sum(
 ) -> Tensor:
     """Eq. 1."""
     x, D = x.contiguous(), x.shape[1]
+    index, start = None if index is None else index.contiguous(), start.contiguous()
     out = x.new_empty(len(start) - 1, D)
     heads = 1 if weight is None or weight.dim() == 1 else weight.shape[1]
     weight = None if weight is None else weight.contiguous()
@@ -242,6 +243,7 @@ def gather_max_back(g: Tensor, which: Tensor, target: Tensor, order: Tensor, sta
 
 def edge_dot(a: Tensor, b: Tensor, target: Tensor, source: Tensor, num_heads: int) -> Tensor:
     """Eq. 3, in float32."""
+    target, source = target.contiguous(), source.contiguous()
     a, b, E, K = a.contiguous(), b.contiguous(), len(target), a.shape[1] // num_heads
     out = torch.empty(E, num_heads, dtype=torch.float32, device=a.device)
     BH = _power(num_heads)
