@@ -84,6 +84,15 @@ def node_influence(model: Any, node: int | None = None, *, most: int = 600, seed
         model: a run, or a network that holds a graph. It is left as it was.
         node: None is the one with most edges.
         most: nodes that are drawn.
+
+    >>> from leadline.data.edges import Edges
+    >>> from leadline.models import GCN
+    >>> path = Graph(torch.eye(4), Edges.of(torch.tensor([[0, 1, 2], [1, 2, 3]]), num_nodes=4, directed=False))
+    >>> net = GCN(4, 2, dim=8, num_layers=1)
+    >>> net.held.put(path)
+    >>> view = node_influence(net, 0)
+    >>> view.walk.tolist(), (view.influence > 0).tolist()
+    ([0.5, 0.5, 0.0, 0.0], [True, True, False, False])
     """
     net = network_of(model)
     graph = graph_of(net)

@@ -78,6 +78,14 @@ def node_order(model: Any, *, num: int = 3, seed: int = 0) -> NodeOrder:
     Args:
         model: a run, or a network that holds a graph. It is left as it was.
         num: orders at random, at least 1; of many graphs each keeps its nodes.
+
+    >>> from leadline.models import GCN
+    >>> path = Graph(torch.eye(4), Edges.of(torch.tensor([[0, 1, 2], [1, 2, 3]]), num_nodes=4, directed=False))
+    >>> net = GCN(4, 2, dim=8, num_layers=2)
+    >>> net.held.put(path)
+    >>> view = node_order(net)
+    >>> view.names, view.holds
+    (('stack.layers.0', 'stack.layers.1', 'output'), True)
     """
     net = network_of(model)
     graph, held = graph_of(net), held_in(net)

@@ -66,7 +66,12 @@ def graph_of(source: Any) -> Graph:
 
 
 def held_in(model: nn.Module) -> HeldGraph:
-    """The place where a network holds its graph."""
+    """The place where a network holds its graph.
+
+    >>> from leadline.models import GCN
+    >>> held_in(GCN(3, 2)).level
+    'node'
+    """
     found = next((part for part in model.modules() if isinstance(part, HeldGraph)), None)
     if found is None:
         raise UserError(

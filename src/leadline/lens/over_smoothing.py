@@ -72,6 +72,15 @@ def over_smoothing(model: Any) -> OverSmoothing:
 
     Args:
         model: a run, or a network that holds a graph. It is left as it was.
+
+    >>> from leadline.data.edges import Edges
+    >>> from leadline.models import GCN
+    >>> path = Graph(torch.eye(4), Edges.of(torch.tensor([[0, 1, 2], [1, 2, 3]]), num_nodes=4, directed=False))
+    >>> net = GCN(4, 2, dim=8, num_layers=3)
+    >>> net.held.put(path)
+    >>> view = over_smoothing(net)
+    >>> view.names, round(float(view.energy[0]), 3), round(float(view.spread[0]), 3)
+    (('input', 'stack.layers.0', 'stack.layers.1', 'stack.layers.2'), 0.583, 0.75)
     """
     net = network_of(model)
     with at_rest(net):

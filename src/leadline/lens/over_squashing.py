@@ -80,6 +80,16 @@ def over_squashing(model: Any, *, num: int = 24, seed: int = 0) -> OverSquashing
     Args:
         model: a run, or a network that holds a graph of at most 2,000 nodes. It is left as it was.
         num: nodes that are looked at, at random, at least 1.
+
+    >>> from leadline.data.edges import Edges
+    >>> from leadline.data.graph import Graph
+    >>> from leadline.models import GCN
+    >>> path = Graph(torch.eye(4), Edges.of(torch.tensor([[0, 1, 2], [1, 2, 3]]), num_nodes=4, directed=False))
+    >>> net = GCN(4, 2, dim=8, num_layers=2)
+    >>> net.held.put(path)
+    >>> view = over_squashing(net)
+    >>> view.layers, view.crowd.tolist(), int(view.distance.max())
+    (2, [1.0, 2.5, 3.5], 2)
     """
     net = network_of(model)
     graph, num = graph_of(net), whole("num", num, 1, usual=24)
