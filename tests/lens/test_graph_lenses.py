@@ -85,6 +85,12 @@ def test_a_drawing_has_its_classes_and_rings():
     assert {t.get_text() for t in axes.texts} == {str(k) for k in range(34)}
 
 
+def test_a_drawing_of_data_has_the_classes_that_they_tell():
+    view = ll.lens.graph_drawing(ll.data.karate())
+    assert view.classes == ("instructor", "officer") and view.what == "side"
+    assert view.values[[0, 33]].tolist() == [0, 1] and set(view.values.tolist()) == {0, 1}
+
+
 @pytest.mark.parametrize("nodes", [0, 1, 2])
 def test_tiny_graphs_are_drawn(nodes):
     graph = Graph(torch.zeros(nodes, 1), Edges.of(torch.zeros(2, 0, dtype=torch.int64), nodes))

@@ -15,11 +15,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
+from leadline.data.data import Data
 from leadline.data.edges import Edges
 from leadline.data.graph import Graph
+from leadline.data.graph_inputs import GraphInputs
 from leadline.errors import ShapeError
 from leadline.lens.graph_layout import layout
 from leadline.lens.on_graphs import graph_of, middle, one_node
+from leadline.lens.rows import Fitted
 from leadline.lens.style import CARD, HUES, INK, SEQUENTIAL, SIGNED, SOFT, blank, colour_bar, styled
 from leadline.lens.view import View
 from leadline.settings import whole
@@ -215,6 +218,7 @@ def graph_drawing(
     Args:
         source: a graph, or data, a run or a network that has one.
         values: one a node: numbers, or codes of classes where these have names; others than 0, 1, … are drawn grey.
+            None takes the classes of nodes that data or a run tell.
         what: in words, what they are.
         wrong: one a node, whether it gets a ring.
         node: around which a part is drawn; None is the one with most edges.
@@ -227,6 +231,8 @@ def graph_drawing(
     """
     graph = graph_of(source)
     most = whole("most", most, 1, usual=1500)
+    if values is None and isinstance(source, (Data, Fitted)):
+        values, classes, what = _told(source if isinstance(source, Data) else source.need_data(), len(graph))
     nodes = np.arange(len(graph))
     if node is not None or len(graph) > most:
         nodes = around(graph, one_node(graph, node, middle(graph)), most, seed)
@@ -249,6 +255,16 @@ def graph_drawing(
         what,
         graph.edges.directed,
     )
+
+
+def _told(data: Data, count: int) -> tuple[np.ndarray | None, Sequence[str], str]:
+    """Codes of the classes of nodes, -1 where nobody tells, their names, and what they are; none of other answers."""
+    if not isinstance(data.inputs, GraphInputs) or data.inputs.level != "node" or not data.target.classes:
+        return None, (), ""
+    codes = np.full(count, -1)
+    for _, split in data.splits():
+        codes[split.x[:, 0].numpy()] = split.y.numpy()
+    return codes, data.target.classes, data.target.name
 
 
 def _names(names: Sequence[str], nodes: np.ndarray) -> tuple[str, ...]:
