@@ -376,3 +376,28 @@ def test_names_are_found_or_the_columns_told():
         find(table_of({"id": [1]}), table_of({"p": [1], "q": [1], "r": [1]}), Roles())
     with pytest.raises(DataError, match="must have a column that names each node. Got the columns size"):
         find(table_of({"size": [1.5, 2.5]}), table_of({"p": ["x"], "q": ["y"]}), Roles())
+
+
+def test_what_is_asked_is_not_read_besides():
+    fee = {"fee": [1.0 + k for k in range(11)], "kind": ["x", "y", "z"] * 3 + ["x", "y"]}
+    for options in ({"target": "fee", "weight": "fee"}, {"target": "kind", "relation": "kind"}, {"target": "to"}):
+        with pytest.raises(DataError, match="target must be a column that a network does not read besides"):
+            made(edges=fee, **options)
+    with pytest.raises(DataError, match="Got target 'id', which is key"):
+        made(target="id")
+    named = ll.data.graph({**NODES, "to": NODES["label"]}, EDGES, target="to")  # a column of nodes of that name is free
+    assert named.target.classes == ("a", "b")
+
+
+def test_names_within_many_graphs_are_found_out():
+    nodes = {"mol": [m for m in range(8) for _ in "abc"], "atom": [*"abc"] * 8, "x": [float(k % 5) for k in range(24)]}
+    edges = {"mol": [m for m in range(8) for _ in "ab"], "one": [*"ab"] * 8, "two": [*"bc"] * 8}
+    graphs = {"mol": [*range(8)], "toxic": ["no", "yes"] * 4}
+    data = ll.data.graph(nodes, edges, graph="mol", graphs=graphs, ends=["one", "two"])  # nor is the target named
+    assert data.inputs.roles.key == "atom" and data.target.name == "toxic"
+
+
+def test_a_name_that_comes_twice_is_told():
+    nodes = {"user": ["u1", "u1", "u2", "u3"], "x": [1.0, 2.0, 3.0, 4.0], "label": [*"abab"]}
+    with pytest.raises(DataError, match="user must name each node of nodes once. Got u1 more than once"):
+        ll.data.graph(nodes, {"from": ["u1", "u2"], "to": ["u2", "u3"]}, target="label")

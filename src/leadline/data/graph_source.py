@@ -132,10 +132,13 @@ def graph(
         graph=column("graph", graph),
     )
     of_graphs = None if graphs is None else table_in(graphs, "graphs")
+    names = _target_names(target, brought, of_graphs, level, roles.graph)
+    if weight is None and roles.weight in names:  # which its source calls so, and which is asked here
+        roles = replace(roles, weight=None)
     plan = GraphPlan(
-        _target_names(target, brought, of_graphs, level),
+        names,
         _level(target, level, brought.nodes, brought.edges, of_graphs, roles),
-        kinds_of(column("kind", kind) if target == "y" else kind, 1),
+        kinds_of(column("kind", kind) if names == ("y",) else kind, 1),
         tuple(order),
         (tuple(drop), tuple(categories), tuple(log)),
         (val, test, split_seed),
@@ -146,6 +149,7 @@ def graph(
     )
     _check_named(brought, {"drop": drop, "categories": categories, "log": log})
     found = find(brought.nodes, brought.edges, roles, bad_edges)
+    _check_free(plan, found.roles)
     data = _data(found, plan, of_graphs, brought, way)
     recipe = None
     if brought.files:
@@ -213,9 +217,11 @@ def _brought(path: Any, edges: Any, target: Any) -> _Brought:
     return _Brought(table_in(path, "nodes"), table_in(edges, "edges"), stem(Path(path)) if both else "graph", files, {})
 
 
-def _target_names(target: Any, brought: _Brought, graphs: Table | None, level: str | None) -> tuple[str, ...]:
+def _target_names(
+    target: Any, brought: _Brought, graphs: Table | None, level: str | None, graph: str | None
+) -> tuple[str, ...]:
     if target is None and graphs is not None:
-        free = [name for name in graphs.columns if name not in (brought.more.get("graph"), "graph", "id")]
+        free = [name for name in graphs.columns if name not in (graph, "graph", "id")]
         if len(free) == 1:
             return (free[0],)
     if target is None:
@@ -251,6 +257,19 @@ def _level(
         got=f"target {one!r}",
         do=named(str(one), known).rstrip("."),
     )
+
+
+def _check_free(plan: GraphPlan, roles: Roles) -> None:
+    """Refuses a target that a network reads besides, or that says who is who."""
+    of = {"node": ("key", "node_kind", "graph"), "edge": ("ends", "weight", "relation"), "graph": ("graph",)}
+    for role in of.get(plan.level, ()):
+        own = getattr(roles, role)
+        for name in set(plan.target) & {*(own if isinstance(own, tuple) else (own,))}:
+            raise DataError(
+                "target must be a column that a network does not read besides",
+                got=f"target {name!r}, which is {role}",
+                do=f"Name another target, or another {role}",
+            )
 
 
 def _check_named(brought: _Brought, lists: dict[str, Sequence[str]]) -> None:
