@@ -303,7 +303,7 @@ BAD = [
     ({"weight": "w"}, "w must be a column of edges"),
     (
         {"edges": {"w": [1.0, None] * 5 + [1.0]}, "weight": "w"},
-        "w must be a finite number in every row of edges. Got nan in row 1",
+        "w must be a finite number in every row of edges. Got nothing in row 1",
     ),
     ({"level": "nodes"}, "level must be node, edge, links, graph"),
     ({"level": "graph"}, "graphs must be told apart"),
@@ -401,3 +401,10 @@ def test_a_name_that_comes_twice_is_told():
     nodes = {"user": ["u1", "u1", "u2", "u3"], "x": [1.0, 2.0, 3.0, 4.0], "label": [*"abab"]}
     with pytest.raises(DataError, match="user must name each node of nodes once. Got u1 more than once"):
         ll.data.graph(nodes, {"from": ["u1", "u2"], "to": ["u2", "u3"]}, target="label")
+
+
+def test_graphs_without_a_node_are_told():
+    nodes = {"mol": [m for m in range(6) for _ in "ab"], "id": [*"ab"] * 6, "x": [float(k) for k in range(12)]}
+    edges = {"mol": [*range(6)], "from": ["a"] * 6, "to": ["b"] * 6}
+    data = ll.data.graph(nodes, edges, graph="mol", graphs={"mol": [*range(8)], "toxic": ["no", "yes"] * 4})
+    assert "2 graphs of graphs without a node left out" in str(data.account)

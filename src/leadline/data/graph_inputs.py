@@ -405,7 +405,7 @@ def numbers_of(table: Table, name: str) -> np.ndarray:
     if len(wrong):
         raise DataError(
             f"{name} must be a finite number in every row of {table.source}",
-            got=f"{shown(cells, int(wrong[0]))} in {table.at(int(wrong[0]))}"
+            got=f"{'nothing' if np.isnan(values[wrong[0]]) else shown(cells, int(wrong[0]))} in {table.at(int(wrong[0]))}"
             + (f" ({counted(len(wrong), 'such cell')})" if len(wrong) > 1 else ""),
             do="Mend the cell",
         )

@@ -64,7 +64,10 @@ def rows_of(found: Found, plan: GraphPlan, graphs: Table | None) -> Asked:
         table = _of_graphs(found, plan)
     notes: list[str] = []
     if plan.level == "graph":
+        without = len(table) - len(found.graphs)
         table = _in_order(table, found)
+        if without > 0:
+            notes.append(f"{counted(without, 'graph')} of {table.source} without a node left out")
         aside = [
             name for name in table.columns if name not in (*plan.target, plan.split, found.roles.graph, "graph", "id")
         ]

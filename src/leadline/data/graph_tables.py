@@ -393,8 +393,8 @@ def _without_repeats(edges: Table, pairs: np.ndarray, roles: Roles, count: int) 
     notes = []
     if both and not roles.directed:
         notes.append(f"{counted(both, 'edge')} given both ways counted once: edges have no direction")
-    if lost > both or roles.directed:
-        more = lost - (0 if roles.directed else both)
+    more = lost - (0 if roles.directed else both)
+    if more > 0:
         notes.append(f"{counted(more, 'edge')} that repeat{'s' if more == 1 else ''} another {_be(more)} left out")
     parallel = int(keep[many].sum()) - len(np.unique(group[many]))
     if parallel:
