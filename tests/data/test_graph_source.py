@@ -408,3 +408,20 @@ def test_graphs_without_a_node_are_told():
     edges = {"mol": [*range(6)], "from": ["a"] * 6, "to": ["b"] * 6}
     data = ll.data.graph(nodes, edges, graph="mol", graphs={"mol": [*range(8)], "toxic": ["no", "yes"] * 4})
     assert "2 graphs of graphs without a node left out" in str(data.account)
+
+
+def test_batches_are_of_one_graph():
+    nodes = {"mol": [m for m in range(6) for _ in "ab"], "id": [*"ab"] * 6, "x": [float(k) for k in range(12)]}
+    edges = {"mol": [*range(6)], "from": ["a"] * 6, "to": ["b"] * 6}
+    graphs = {"mol": [*range(6)], "toxic": ["no", "yes"] * 3}
+    with pytest.raises(UserError, match="batches must be of one large graph"):
+        ll.data.graph(nodes, edges, graph="mol", graphs=graphs, target="toxic", batches="neighbours(3)")
+
+
+def test_batches_that_do_not_suit_a_network_are_refused_before_it_runs():
+    three = made(batches="neighbours(2, 2, 2)")
+    with pytest.raises(UserError, match="one number for all layers, or one for each. Got .* for 2 layers"):
+        ll.models.build("GCN", three, 1)
+    assert ll.models.build("GCN", three, 1, num_layers=3).held.full
+    with pytest.raises(UserError, match="batches of this network must be whole graphs"):
+        ll.models.build("ChebNet", made(batches="neighbours(2)"), 1)

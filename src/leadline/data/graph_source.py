@@ -147,6 +147,12 @@ def graph(
         inductive,
         negatives,
     )
+    if way is not None and plan.level == "graph":
+        raise UserError(
+            "batches must be of one large graph: of many, each batch reads the graphs that it asks for",
+            got=f"batches {way} and many graphs",
+            do="Leave it out",
+        )
     _check_named(brought, {"drop": drop, "categories": categories, "log": log})
     found = find(brought.nodes, brought.edges, roles, bad_edges)
     _check_free(plan, found.roles)
