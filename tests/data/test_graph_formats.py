@@ -195,7 +195,7 @@ def test_whole_numbers_of_pyg_are_classes_however_many():
 
 def test_whole_numbers_beyond_a_float_stay_apart():
     names = [2**60 + k for k in range(8)]
-    graph = nx.Graph(zip(names[:-1], names[1:]))
+    graph = nx.path_graph(names)
     nx.set_node_attributes(graph, {name: "ab"[k % 2] for k, name in enumerate(names)}, "side")
     data = ll.data.graph(graph, target="side")
     assert data.inputs.ids == tuple(map(str, names)) and len(data.inputs.graph.edges) == 14

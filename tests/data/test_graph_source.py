@@ -303,7 +303,7 @@ BAD = [
     ({"weight": "w"}, "w must be a column of edges"),
     (
         {"edges": {"w": [1.0, None] * 5 + [1.0]}, "weight": "w"},
-        "w must be a finite number in every row of edges. Got nothing in row 1",
+        "w must be a finite number in every row of edges. Got (nothing|nan) in row 1",
     ),
     ({"level": "nodes"}, "level must be node, edge, links, graph"),
     ({"level": "graph"}, "graphs must be told apart"),

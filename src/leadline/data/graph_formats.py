@@ -255,8 +255,11 @@ def _of_hetero(what: Any) -> tuple[Table, Table, dict[str, Any]]:
 
 def _stacked(parts: Sequence[tuple[int, dict[str, Cells]]]) -> dict[str, Cells]:
     """Columns of numbers one behind the other; what a part does not have is missing in it."""
-    names = dict.fromkeys(name for _, own in parts for name in own)
-    return {n: np.concatenate([np.asarray(own.get(n, np.full(count, math.nan))) for count, own in parts]) for n in names}
+    columns: dict[str, Cells] = {}
+    for name in dict.fromkeys(name for _, own in parts for name in own):
+        filled = [np.asarray(own.get(name, np.full(count, math.nan))) for count, own in parts]
+        columns[name] = np.concatenate(filled)
+    return columns
 
 
 def _split_words(store: Any, count: int) -> list[str | None]:

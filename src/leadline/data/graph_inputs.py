@@ -403,9 +403,10 @@ def numbers_of(table: Table, name: str) -> np.ndarray:
     values, misfit = read_numbers(cells)
     wrong = np.flatnonzero(misfit | ~np.isfinite(values))
     if len(wrong):
+        row = int(wrong[0])
         raise DataError(
             f"{name} must be a finite number in every row of {table.source}",
-            got=f"{'nothing' if np.isnan(values[wrong[0]]) else shown(cells, int(wrong[0]))} in {table.at(int(wrong[0]))}"
+            got=f"{'nothing' if cells[row] in (None, '') else shown(cells, row)} in {table.at(row)}"
             + (f" ({counted(len(wrong), 'such cell')})" if len(wrong) > 1 else ""),
             do="Mend the cell",
         )

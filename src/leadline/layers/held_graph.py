@@ -220,13 +220,22 @@ def _of_graphs(graph: Graph, asked: Tensor, num_layers: int, keys: Tensor | None
     return Reading(own.x, (own.edges,) * num_layers, places, own.bounds, own.kind, None, keys)
 
 
-def give_graph(model: nn.Module, graph: Graph | None) -> None:
+def give_graph(model: nn.Module, graph: Graph | None, level: str | None = None) -> None:
     """Put a graph where the network holds one; nothing where there is none.
+
+    Args:
+        level: what rows of the data are numbers of, which must be what the network takes them for; None asks nothing.
 
     >>> give_graph(nn.Linear(2, 2), None)
     """
     for module in model.modules():
         if graph is not None and isinstance(module, HeldGraph):
+            if level not in (None, module.level):
+                raise UserError(
+                    f"a network must be built for what is asked, a number of each {level}",
+                    got=f"{type(model).__name__} with level {module.level!r}",
+                    do=f"Build it with ll.models.build(name, data, …), or with level={level!r}",
+                )
             module.put(graph)
             module.check(getattr(model, "num_layers", None))
 
