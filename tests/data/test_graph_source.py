@@ -425,3 +425,16 @@ def test_batches_that_do_not_suit_a_network_are_refused_before_it_runs():
     assert ll.models.build("GCN", three, 1, num_layers=3).held.full
     with pytest.raises(UserError, match="batches of this network must be whole graphs"):
         ll.models.build("ChebNet", made(batches="neighbours(2)"), 1)
+
+
+def test_degrees_do_not_tell_of_edges_that_are_kept_from_training():
+    data = made(inductive=True, features=["degree"])
+    graph, train = data.inputs.graph, data.train.x[:, 0]
+    learned = graph.while_learning
+    column = data.inputs.of_nodes.columns[-1]
+    degree = lambda of: of.x[:, 0] * column.scale + column.shift  # noqa: E731
+    assert torch.allclose(degree(learned)[train], learned.edges.degree[train].to(graph.x))
+    assert torch.allclose(degree(graph), graph.edges.degree.to(graph.x))
+    assert not torch.equal(learned.x, graph.x) and abs(float(learned.x[train].mean())) < 1e-6
+    twin = graph.to(dtype=torch.float64).while_learning
+    assert twin.x.dtype == torch.float64 and torch.equal(twin.x.float(), learned.x)

@@ -48,7 +48,8 @@ def graph_inputs(
             do='Pass features="degree"',
         )
     if "degree" in asked:
-        values = found.degree.astype(np.float64)
+        seen = replace(found, pairs=found.pairs[:, edges]) if plan.inductive else found
+        values = seen.degree.astype(np.float64)  # figures are those of the edges that training reads
         own = [*own, Feature("degree", "number", values, np.zeros(len(values), dtype=bool))]
     if not plan.features and not own:
         lines.append(f"no column to read: nodes are known by {' and '.join(asked)}")
@@ -76,6 +77,8 @@ def graph_inputs(
         hidden=plan.level == "links",
     )
     raw = torch.from_numpy(np.column_stack([values for _, values in fitted])) if fitted else None
+    if raw is not None and "degree" in asked:
+        raw[:, -1] = torch.from_numpy(found.degree.astype(np.float64))
     return inputs, raw, lines
 
 

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 from torch import Tensor
 
 from leadline.config import plain
@@ -308,6 +309,10 @@ def _data(found: Found, plan: GraphPlan, graphs: Table | None, brought: _Brought
     if plan.inductive and plan.level == "node":
         inside = node_mask[seen.pairs].all(0)
         held = replace(held, taught=inputs.edges_of(seen, inside))
+        if "degree" in inputs.roles.features and raw is not None:  # which tells of edges that are kept from it
+            own = torch.from_numpy(replace(seen, pairs=seen.pairs[:, inside]).degree.astype(np.float64))
+            as_taught = inputs.graph_of(seen, torch.cat([raw[:, :-1], own[:, None]], 1))
+            held = replace(held, taught_x=as_taught.x)
     names = found.graphs if plan.level == "graph" else found.names
     inputs = inputs.holding(replace(held, batches=read), names or None)
     inputs.raw, inputs.links = raw if plan.level == "graph" else None, rows.links
