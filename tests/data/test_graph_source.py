@@ -438,3 +438,9 @@ def test_degrees_do_not_tell_of_edges_that_are_kept_from_training():
     assert not torch.equal(learned.x, graph.x) and abs(float(learned.x[train].mean())) < 1e-6
     twin = graph.to(dtype=torch.float64).while_learning
     assert twin.x.dtype == torch.float64 and torch.equal(twin.x.float(), learned.x)
+
+
+def test_kinds_of_nodes_are_read():
+    plain = made(nodes={"sort": [1, 2, 3] * 4}, drop=["colour", "age"], node_kind="sort")
+    assert plain.inputs.kinds == ("1", "2", "3") and plain.inputs.graph.kind.tolist() == [0, 1, 2] * 4
+    assert plain.inputs.graph.x.tolist() == torch.eye(3).repeat(4, 1).tolist()

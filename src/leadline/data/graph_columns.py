@@ -32,7 +32,10 @@ def graph_inputs(
 ) -> tuple[GraphInputs, Tensor | None, list[str]]:
     """The inputs with the figures of what training reads, raw values of the nodes' columns, and a line on each."""
     roles = found.roles
-    aside = (*plan.target, roles.key, roles.node_kind, roles.graph, plan.split)
+    aside = (*plan.target, roles.key, roles.graph, plan.split)
+    if roles.node_kind:  # a network reads it as any other category
+        drop, categories, log = plan.columns
+        plan = replace(plan, columns=(drop, (*categories, roles.node_kind), log))
     own, lines = _fitted(found.nodes, plan, aside if plan.level != "edge" else aside[len(plan.target) :])
     asked = plan.features or (("columns",) if own else _stand_in(found, plan))
     if "columns" not in asked and own:
