@@ -444,3 +444,16 @@ def test_kinds_of_nodes_are_read():
     plain = made(nodes={"sort": [1, 2, 3] * 4}, drop=["colour", "age"], node_kind="sort")
     assert plain.inputs.kinds == ("1", "2", "3") and plain.inputs.graph.kind.tolist() == [0, 1, 2] * 4
     assert plain.inputs.graph.x.tolist() == torch.eye(3).repeat(4, 1).tolist()
+
+
+def test_of_directed_edges_the_two_ways_are_told_apart():
+    for options in (
+        {"level": "links", "target": None},
+        {"target": "fee", "edges": {"fee": [0.5 * k for k in range(11)]}},
+    ):
+        one, other = torch.tensor([[0, 3]]), torch.tensor([[3, 0]])
+        net = ll.models.build("GraphSAGE", made(directed=True, **options), 1)
+        assert net.edge_head == "mlp" and not torch.equal(net(one), net(other))
+        net = ll.models.build("GraphSAGE", made(**options), 1)
+        assert net.edge_head == "dot" and torch.equal(net(one), net(other))
+    assert ll.models.build("GAT", made(directed=True, **options), 1, edge_head="dot").edge_head == "dot"

@@ -173,7 +173,8 @@ class GraphInputs(Inputs):
 
     def sizes(self, shape: tuple[int, ...]) -> dict[str, Any]:
         width = self.of_nodes.width if self.graph is None else self.graph.x.shape[1]
-        return {
+        both = {"edge_head": "mlp"} if self.level == "edge" and self.roles.directed else {}  # it tells the ends apart
+        return both | {
             "level": self.level,
             "dim_input": width,
             "dim_edge": self.of_edges.width,
