@@ -457,3 +457,12 @@ def test_of_directed_edges_the_two_ways_are_told_apart():
         net = ll.models.build("GraphSAGE", made(**options), 1)
         assert net.edge_head == "dot" and torch.equal(net(one), net(other))
     assert ll.models.build("GAT", made(directed=True, **options), 1, edge_head="dot").edge_head == "dot"
+
+
+def test_parallel_edges_are_asked_in_one_split():
+    ends = {"from": EDGES["from"] * 2, "to": EDGES["to"] * 2}
+    data = ll.data.graph(NODES, {**ends, "fee": [0.25 * k for k in range(22)]}, target="fee")
+    asked = [{tuple(sorted(pair)) for pair in split.x.tolist()} for _, split in data.splits()]
+    assert [len(split) for _, split in data.splits()] == [2 * len(pairs) for pairs in asked]
+    assert not asked[0] & asked[1] and not asked[0] & asked[2] and not asked[1] & asked[2]
+    assert "edges between the same two nodes are in one split" in str(data.account)
