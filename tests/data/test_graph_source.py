@@ -466,3 +466,24 @@ def test_parallel_edges_are_asked_in_one_split():
     assert [len(split) for _, split in data.splits()] == [2 * len(pairs) for pairs in asked]
     assert not asked[0] & asked[1] and not asked[0] & asked[2] and not asked[1] & asked[2]
     assert "edges between the same two nodes are in one split" in str(data.account)
+
+
+def test_the_order_of_two_ends_tells_nothing_of_links_without_a_direction():
+    turned = {"from": EDGES["to"], "to": EDGES["from"]}  # every one from the higher to the lower
+    data = ll.data.graph(NODES, turned, level="links", drop=["label"])
+    for name, split in data.splits():
+        x, _ = data.asked(torch.arange(len(split)), name)
+        assert bool((x[:, 0] < x[:, 1]).all()), name
+    run = ll.fit(ll.models.build("GraphSAGE", data, 1, edge_head="mlp"), data, epochs=1, progress=False)
+    one, other = run.predict([("n3", "n7"), ("n7", "n3")]).mean.tolist()
+    assert one == other
+
+
+def test_pairs_without_a_link_are_found_in_a_dense_graph():
+    from leadline.data.graph_links import strangers
+
+    a, b = torch.triu_indices(30, 30, 1)
+    free = (a + b) % 17 == 0  # one pair in seventeen is not joined
+    codes = (a * 30 + b)[~free].sort().values
+    drawn = strangers(torch.arange(4000), codes, 30, directed=False)
+    assert {tuple(pair) for pair in drawn.tolist()} == set(zip(a[free].tolist(), b[free].tolist()))
