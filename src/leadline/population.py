@@ -112,7 +112,8 @@ def fit_many(
     for part in parts:
         groups.setdefault(part.group(), []).append(part)
     for group in groups.values():
-        give_graph(group[0].model, group[0].data.inputs.graph)
+        inputs = group[0].data.inputs
+        give_graph(group[0].model, inputs.graph, getattr(inputs, "level", None))
         refuse(doctor.before(group[0].model, group[0].data, group[0].likelihood))
     for group in groups.values():
         together = len(group) > 1 and group[0].obstacle() is None

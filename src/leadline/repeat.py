@@ -117,8 +117,8 @@ def _flagged(model: dict[str, Any]) -> bool:
 
 
 def _read(config: dict[str, Any]) -> str:
-    """What a model is told of the rows: how many numbers they are, or the shape of a picture."""
-    if config["data"]["inputs"].get("attached"):
+    """What a model is told of the rows: how many numbers they are, the shape of a picture, or all of the data."""
+    if config["data"]["inputs"].get("attached") or config["data"]["inputs"]["name"] in ("GraphInputs", "Sets"):
         return "data"
     return str(config["model"]["config"].get("dim_input") or "data.shape_input")
 

@@ -81,7 +81,7 @@ def fit(
             got=f"{type(model).__name__} and {type(data).__name__}",
             do="Write ll.fit(model, data), with data from ll.data.arrays(x, y), ll.data.table(…) or a named source",
         )
-    give_graph(model, data.inputs.graph)
+    give_graph(model, data.inputs.graph, getattr(data.inputs, "level", None))
     given = dict(settings)
     for name, value in (("optimizer", optimizer), ("schedule", schedule)):
         if value is not None:
@@ -320,7 +320,7 @@ def _reopen(
         data = load_data(config["data"]["recipe"])
     _same_data(config, data)
     model, rebuilt = _rebuilt(config, model)
-    give_graph(model, data.inputs.graph)
+    give_graph(model, data.inputs.graph, getattr(data.inputs, "level", None))
     settings = Settings.make(**config["settings"])
     for name, value in (("optimizer", optimizer), ("schedule", schedule)):
         if getattr(settings, name) == "given" and value is None:

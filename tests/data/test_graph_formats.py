@@ -191,3 +191,45 @@ def test_whole_numbers_of_pyg_are_classes_however_many():
     theirs.y = torch.randn(120)
     assert ll.data.graph(theirs).target.kind == "real"
     assert len(ll.data.communities(num=1200, num_classes=30, dim_input=30).target.classes) == 30
+
+
+def test_whole_numbers_beyond_a_float_stay_apart():
+    names = [2**60 + k for k in range(8)]
+    graph = nx.path_graph(names)
+    nx.set_node_attributes(graph, {name: "ab"[k % 2] for k, name in enumerate(names)}, "side")
+    data = ll.data.graph(graph, target="side")
+    assert data.inputs.ids == tuple(map(str, names)) and len(data.inputs.graph.edges) == 14
+
+
+def test_a_list_of_graphs_keeps_words_and_numbers():
+    words, numbers = nx.path_graph(["a", "b", "c"]), nx.path_graph(3)
+    nx.set_node_attributes(words, "low", "height")
+    nx.set_node_attributes(numbers, 2.5, "height")
+    nodes, edges, _ = graph_tables([words, numbers])
+    assert [nodes.columns["height"][k] for k in (0, 3)] == ["low", "2.5"]
+    assert [edges.columns["source"][k] for k in range(4)] == ["a", "b", "0", "1"]
+
+
+def test_kinds_of_nodes_keep_their_masks_and_their_edges_numbers():
+    theirs, place = HeteroData(), torch.arange(9)
+    theirs["paper"].x, theirs["paper"].y = torch.randn(9, 2), place % 3
+    theirs["paper"].train_mask, theirs["paper"].val_mask = place < 4, (place >= 4) & (place < 6)
+    theirs["paper"].test_mask = place >= 6
+    theirs["author"].x = torch.randn(2, 3)
+    theirs["author", "writes", "paper"].edge_index = torch.tensor([[0, 1, 1], [0, 1, 8]])
+    theirs["author", "writes", "paper"].edge_attr = torch.randn(3, 2)
+    data = ll.data.graph(theirs)
+    assert [split.x[:, 0].tolist() for _, split in data.splits()] == [[0, 1, 2, 3], [4, 5], [6, 7, 8]]
+    assert data.target.kind == "classes" and data.inputs.sizes((1,))["dim_edge"] == 2
+    theirs["paper"].train_mask = torch.ones(9, 10, dtype=torch.bool)
+    with pytest.raises(DataError, match="train_mask must say of each node"):
+        ll.data.graph(theirs)
+
+
+def test_several_answers_of_a_graph_are_named():
+    pairs = torch.tensor([[0, 1], [1, 0]])
+    many = [PyGData(x=torch.ones(2, 1), edge_index=pairs, y=torch.tensor([[0.5 * k, 1.5 * k]])) for k in range(6)]
+    with pytest.raises(DataError, match="a graph needs a target, .*y_0, y_1"):
+        ll.data.graph(many)
+    data = ll.data.graph(many, target="y_1")
+    assert {float(v) for _, s in data.splits() for v in s.y} == {1.5 * k for k in range(6)}

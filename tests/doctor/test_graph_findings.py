@@ -8,8 +8,9 @@ from leadline.data.edges import Edges
 from leadline.data.graph_made import communities, karate, molecules
 from leadline.doctor import before
 from leadline.doctor.graphs import check_graph, check_smoothed
+from leadline.layers.held_graph import give_graph
 from leadline.likelihoods import likelihood_for
-from leadline.models import build
+from leadline.models import MODELS, build
 
 
 def found(data, name="GCN", **sizes):
@@ -64,3 +65,24 @@ def test_answers_that_vary_are_not_smoothed():
 
 def test_many_graphs_are_looked_at_without_a_diameter():
     assert not [f for f in found(molecules(num=60), "GIN", num_layers=30) if f.code == "deeper-than-graph"]
+
+
+def test_what_edges_carry_and_nobody_reads_is_noted():
+    data = communities(num=100)
+    edges = data.inputs.graph.edges
+    draw = torch.Generator().manual_seed(0)
+    weight, features = torch.rand(len(edges), generator=draw), torch.rand(len(edges), 2, generator=draw)
+
+    def unread(name, **carried):
+        graph = dataclasses.replace(data.inputs.graph, edges=edges.with_(**carried))
+        own = data.with_(inputs=data.inputs.holding(graph, data.inputs.ids))
+        sizes = {"dim_edge": 2} if name == "GAT" and "features" in carried else {}
+        net = MODELS[name](graph.x.shape[1], 1, dim=8, **sizes)
+        give_graph(net, graph)
+        return [f.evidence for f in before(net, own, likelihood_for(own.target)) if f.code == "unread-edges"]
+
+    assert unread("GCN", weight=weight) == unread("GAT", features=features) == unread("GCN") == []
+    assert unread("GCN", weight=torch.ones(len(edges))) == []  # weights that are all the same say nothing
+    assert "without the weights of" in unread("GAT", weight=weight)[0]
+    assert "without the features of" in unread("GCN", weight=weight, features=features)[0]
+    assert "without the kinds of" in unread("GraphSAGE", relation=torch.arange(len(edges)) % 2)[0]

@@ -27,7 +27,7 @@ def test_a_healthy_set_up_raises_nothing(name):
 
 
 def test_the_museum_is_large_and_shows_every_loud_code(capsys):
-    only_notes = {"class-imbalance", "small-val", "short-documents", "deeper-than-graph"}
+    only_notes = {"class-imbalance", "small-val", "short-documents", "deeper-than-graph", "unread-edges"}
     assert {code for code, _ in museum.BROKEN.values()} == set(CODES) - only_notes
     assert len(museum.BROKEN) >= 30 and len(museum.HEALTHY) >= 30
     with capsys.disabled():

@@ -200,3 +200,26 @@ def test_a_run_goes_on_where_its_files_lie_now(tables, tmp_path, monkeypatch):
     ll.fit(ll.models.build("GCN", data, 1), data, epochs=3, **options)
     (tmp_path / "old").rename(tmp_path / "new")
     assert main(["resume", str(tmp_path / "run"), "--data", str(tmp_path / "new" / "nodes.csv")]) == 0
+
+
+def test_the_python_of_a_report_repeats_a_run_on_many_graphs(tmp_path, monkeypatch):
+    nodes = {"mol": [m for m in range(12) for _ in "abc"], "id": [*"abc"] * 12, "x": [k % 7 / 7 for k in range(36)]}
+    edges = {"mol": [m for m in range(12) for _ in "ab"], "from": [*"ab"] * 12, "to": [*"bc"] * 12}
+    graphs = {"mol": [*range(12)], "toxic": ["no", "yes"] * 6}
+    for name, table in {"nodes": nodes, "edges": {**edges, "length": [0.5 * (k % 3) for k in range(24)]}}.items():
+        with (tmp_path / f"{name}.csv").open("w", newline="") as file:
+            csv.writer(file).writerows([list(table), *zip(*table.values())])
+    (tmp_path / "graphs.csv").write_text("mol,toxic\n" + "".join(f"{m},{y}\n" for m, y in zip(*graphs.values())))
+    monkeypatch.chdir(tmp_path)
+    line = "train nodes.csv --edges edges.csv --graph mol --graphs graphs.csv --target toxic --model GAT --epochs 3"
+    assert main([*line.split(), "--no-report", "--folder", "run"]) == 0
+    said = {}
+    code = ll.repeat.python(json.loads((tmp_path / "run" / "run.json").read_text()))
+    exec(code.replace("ll.fit(", "ll.fit(progress=False, model=").replace("model, data", "model, data=data"), said)
+    assert said["run"].evaluate("test") == ll.load("run").evaluate("test")
+
+
+def test_a_network_is_built_for_what_is_asked():
+    many = ll.data.random_graphs(num=12, size=12)
+    with pytest.raises(ll.errors.UserError, match="a network must be built for what is asked, a number of each graph"):
+        ll.fit(ll.models.GCN(many.inputs.graph.x.shape[1], 1), many, epochs=1, progress=False)

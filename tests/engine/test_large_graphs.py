@@ -14,6 +14,7 @@ from leadline.data.edges import Edges
 from leadline.data.graph import Graph
 from leadline.data.sampling import sampling
 from leadline.engine.feed import Feed
+from leadline.errors import DataError
 from leadline.layers import held_graph, noise, piecewise
 from leadline.layers.held_graph import HeldGraph
 from leadline.layers.segments import received
@@ -311,3 +312,15 @@ def test_a_layer_that_is_linear_meets_the_whole_graph_on_average(name, way):
     found = torch.stack(found)
     error = found.std(0) / 600**0.5
     assert ((found.mean(0) - whole).abs() <= 4.5 * error + 1e-9).all() and (error > 0).any()
+
+
+def test_arrays_that_do_not_fit_are_told():
+    x, pairs, y = np.random.default_rng(0).normal(size=(9, 2)), np.array([[0, 1, 1, 4], [1, 0, 2, 4]]), np.arange(9) % 2
+    data = ll.data.large_graph(x, pairs, y)  # float64, as numpy makes it
+    assert data.inputs.graph.x.dtype == torch.float32
+    assert "1 edge from a node to itself kept" in str(data.account)
+    assert "2 edges parallel to another kept, both ways counted" in str(data.account)
+    with pytest.raises(DataError, match="edges must be whole numbers"):
+        ll.data.large_graph(x, pairs + 0.5, y)
+    with pytest.raises(DataError, match="y must hold numbers"):
+        ll.data.large_graph(x, pairs, np.array([*"ababababa"]))

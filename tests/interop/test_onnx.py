@@ -7,7 +7,7 @@ from torch import nn
 
 from leadline.errors import UserError
 from leadline.interop import onnx
-from leadline.models import GPT, MLP, ConvNet, EncoderDecoder, PointNet, Recurrent, SetTransformer
+from leadline.models import GCN, GPT, MLP, ConvNet, EncoderDecoder, PointNet, Recurrent, SetTransformer
 
 runtime = pytest.importorskip("onnxruntime")
 pytest.importorskip("onnxscript")
@@ -115,3 +115,9 @@ def test_networks_of_sets_answer_the_same_at_every_size(kind, tmp_path):
     x = torch.randn(3, 9, 3)
     x[..., -1] = (torch.arange(9) < torch.tensor([[9], [4], [1]])).float()
     torch.testing.assert_close(answers(path, x), model(x).detach(), atol=1e-5, rtol=1e-4)
+
+
+def test_a_network_on_a_graph_is_refused_in_words(tmp_path):
+    with pytest.raises(UserError, match="must answer from its rows alone to be written as ONNX. Got GCN"):
+        onnx.export(GCN.tiny(), tmp_path / "gcn.onnx")
+    assert not (tmp_path / "gcn.onnx").exists()

@@ -407,3 +407,12 @@ def test_chebyshev_is_that_of_pyg(seed, terms):
         put(omega.weight, lin.weight)
     # an isolated node has a Laplacian of 1 there and here, hence L - I of 0
     torch.testing.assert_close(ours(x, edges), theirs(x, edges.pairs), rtol=1e-5, atol=1e-8)
+
+
+def test_weights_below_zero_are_no_degrees():
+    pairs = torch.tensor([[0, 1], [1, 2]])
+    edges = Edges.of(pairs, num_nodes=3, directed=False, weight=torch.tensor([1.0, -0.5]))
+    for layer in (GraphConvolution(2, 2), SageLayer(2, 2)):
+        with pytest.raises(UserError, match="weights of edges must be at least 0 .* Got -0.5"):
+            layer(torch.ones(3, 2), edges)
+    assert IsomorphismLayer(2, 2)(torch.ones(3, 2), edges).isfinite().all()  # a sum divides by nothing

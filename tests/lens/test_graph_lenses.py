@@ -452,3 +452,14 @@ def test_a_lens_leaves_no_trace_and_draws(name):
 
 def test_steps_of_hops_stop_where_asked():
     assert hops(graph_from(nx.path_graph(5)), 0, most=2).tolist() == [0, 1, 2, -1, -1]
+
+
+def test_colours_span_the_values_that_there_are():
+    from leadline.lens.graph_drawing import _scale
+
+    assert _scale(np.array([5.3, 5.6, np.nan]), False, None) == (5.3, 5.6)
+    assert _scale(np.array([-5.6, -5.3]), False, None) == (-5.6, -5.3)
+    assert _scale(np.array([0.1, 0.6]), False, None) == (0.0, 0.6)
+    assert _scale(np.array([-1.0, 3.0]), True, None) == (-3.0, 3.0)
+    low, high = _scale(np.array([2.0, 2.0]), False, None)
+    assert low < 2.0 < high

@@ -70,7 +70,8 @@ def next_steps(run: Run, folder: str) -> list[str]:
         rows = "so-far.csv"
     if isinstance(run.inputs, GraphInputs):
         known = "one-hot" in run.inputs.roles.features  # nodes of this graph alone
-        rows = "nodes.csv" if known else "nodes.csv --edges edges.csv"
+        one = {"node": "nodes.csv", "edge": "pairs.csv", "graph": "graphs.csv"}[run.inputs.level]
+        rows = one if known else "nodes.csv --edges edges.csv"
     if isinstance(run.inputs, Tokens):
         rows = "questions.csv" if run.inputs.task == "spans" else "lines.txt"
         writes = [f"leadline generate {folder} --prompt '…'"] if run.inputs.task in ("next", "pairs") else []

@@ -61,6 +61,7 @@ FINE_LR = 1e-4  # for weights that have learned already
 LOW_RANK_LR = 1e-3  # for updates beside them
 MOST_COLUMNS = 12  # of which train and doctor tell
 _GRAPH_DECAY = 5e-4
+_SAMPLED, _STEPS = 1024, 800  # rows a step and steps, where a part of a graph is read for each
 _FEW = 2  # families that a heading of --help names
 
 
@@ -137,8 +138,9 @@ def usual_settings(data: Data) -> dict[str, Any]:
     alone, as language models are trained. Of series and sequences about 300,000 rows are seen, in 10 to 60 epochs; a
     series has few windows, so that the rate is high. Of sets about 50,000 are seen, in 10 to 100 epochs.
 
-    Of nodes and pairs of nodes all are asked in one step, since each needs the whole graph, for 200 steps; graphs come
-    in batches, for about 20,000 of them, in 30 to 200 epochs.
+    Of nodes and pairs of nodes all are asked in one step, since each needs the whole graph, for 200 steps; where a word
+    says what a batch reads of it, 1,024 of them, or a quarter, for about 800 steps, in 10 to 200 epochs. Graphs come in
+    batches, for about 20,000 of them, in 30 to 200 epochs.
     """
     if isinstance(data.inputs, Sets):
         return {"epochs": max(10, min(100, round(5e4 / len(data.train)))), "batch": 32, "clip": 1.0}
@@ -146,6 +148,9 @@ def usual_settings(data: Data) -> dict[str, Any]:
         count, own = len(data.train), {"lr": 1e-2, "weight_decay": _GRAPH_DECAY}
         if data.inputs.level == "graph":
             return {"epochs": max(30, min(200, round(20_000 / count))), "batch": 32, **own}
+        if data.inputs.graph is not None and data.inputs.graph.batches is not None:
+            batch = min(_SAMPLED, max(1, count // 4))
+            return {"epochs": max(10, min(200, round(_STEPS * batch / count))), "batch": batch, **own}
         return {"epochs": 200, "batch": count, **own}
     if isinstance(data.inputs, Tokens):
         count, length = data.train.x.shape

@@ -27,6 +27,7 @@ class Graph:
         first: where the nodes of each graph begin, and one more; None is one graph.
         kind: which kind of node each is, from 0 on; None is one kind.
         taught: the edges that are there while a network learns, where others are kept from it; None is all.
+        taught_x: numbers of the nodes then, where they follow from the edges; None is x.
         batches: how some of it is read while a network learns; None reads all.
 
     >>> pair = Graph(torch.zeros(2, 1), Edges.of(torch.tensor([[0], [1]]), num_nodes=2))
@@ -40,6 +41,7 @@ class Graph:
     first: Tensor | None = None
     kind: Tensor | None = None
     taught: Edges | None = None
+    taught_x: Tensor | None = None
     batches: Sampling | None = None
 
     def __post_init__(self):
@@ -60,7 +62,10 @@ class Graph:
     @cached_property
     def while_learning(self) -> Graph:
         """What a network that learns may see of it."""
-        return self if self.taught is None else replace(self, edges=self.taught, taught=None)
+        if self.taught is None:
+            return self
+        x = self.x if self.taught_x is None else self.taught_x
+        return replace(self, x=x, edges=self.taught, taught=None, taught_x=None)
 
     @cached_property
     def bounds(self) -> Tensor:

@@ -32,7 +32,10 @@ def graph_inputs(
 ) -> tuple[GraphInputs, Tensor | None, list[str]]:
     """The inputs with the figures of what training reads, raw values of the nodes' columns, and a line on each."""
     roles = found.roles
-    aside = (*plan.target, roles.key, roles.node_kind, roles.graph, plan.split)
+    aside = (*plan.target, roles.key, roles.graph, plan.split)
+    if roles.node_kind:  # a network reads it as any other category
+        drop, categories, log = plan.columns
+        plan = replace(plan, columns=(drop, (*categories, roles.node_kind), log))
     own, lines = _fitted(found.nodes, plan, aside if plan.level != "edge" else aside[len(plan.target) :])
     asked = plan.features or (("columns",) if own else _stand_in(found, plan))
     if "columns" not in asked and own:
@@ -48,7 +51,8 @@ def graph_inputs(
             do='Pass features="degree"',
         )
     if "degree" in asked:
-        values = found.degree.astype(np.float64)
+        seen = replace(found, pairs=found.pairs[:, edges]) if plan.inductive else found
+        values = seen.degree.astype(np.float64)  # figures are those of the edges that training reads
         own = [*own, Feature("degree", "number", values, np.zeros(len(values), dtype=bool))]
     if not plan.features and not own:
         lines.append(f"no column to read: nodes are known by {' and '.join(asked)}")
@@ -76,6 +80,8 @@ def graph_inputs(
         hidden=plan.level == "links",
     )
     raw = torch.from_numpy(np.column_stack([values for _, values in fitted])) if fitted else None
+    if raw is not None and "degree" in asked:
+        raw[:, -1] = torch.from_numpy(found.degree.astype(np.float64))
     return inputs, raw, lines
 
 

@@ -22,6 +22,7 @@ import numpy as np
 from torch import Tensor
 
 from leadline.data.cells import Cells, Table, Text, cells_of, table_of
+from leadline.data.raw import words_of
 from leadline.data.table import ENDINGS, read_rows
 from leadline.errors import DataError
 
@@ -167,7 +168,8 @@ def _attributes(rows: Sequence[Mapping[str, Any]], *taken: str) -> dict[str, Cel
 
 def _words(values: Iterable[Any]) -> Cells:
     values = list(values)
-    if values and all(isinstance(value, (int, np.integer)) and not isinstance(value, bool) for value in values):
+    whole = values and all(isinstance(value, (int, np.integer)) and not isinstance(value, bool) for value in values)
+    if whole and max(map(abs, values)) <= 2**53:  # larger ones would run into one another as floats
         return np.array(values, dtype=np.float64)
     return Text([str(value) for value in values])
 
@@ -185,13 +187,14 @@ def _of_pyg(what: Any) -> tuple[Table, Table, dict[str, Any]]:
         if _array(y).dtype.kind in "iub" and "y" in nodes:  # whole numbers are codes of classes there
             more["kind"] = "classes"
     elif y is not None:
-        more["labels"] = {"y": float(np.asarray(_array(y)).reshape(-1)[0])}
-    marks = {split: getattr(what, mask) for mask, split in _SPLITS.items() if getattr(what, mask, None) is not None}
-    if marks:
-        words = np.full(count, None, dtype=object)
-        for split, mask in marks.items():
-            words[_array(mask).astype(bool)] = split
-        nodes["split"], more["split"] = Text(words.tolist()), "split"
+        own = _array(y).reshape(-1)
+        names = ["y"] if len(own) == 1 else [f"y_{k}" for k in range(len(own))]
+        more["labels"] = {name: float(value) for name, value in zip(names, own)}
+        if own.dtype.kind in "iub":
+            more["kind"] = "classes"
+    said = _split_words(what, count)
+    if any(said):
+        nodes["split"], more["split"] = Text(said), "split"
     pairs = _array(what.edge_index)
     edges: dict[str, Cells] = {"source": pairs[0].astype(np.float64), "target": pairs[1].astype(np.float64)}
     edges |= _block(getattr(what, "edge_attr", None), "edge", pairs.shape[1])
@@ -210,6 +213,8 @@ def _of_hetero(what: Any) -> tuple[Table, Table, dict[str, Any]]:
     parts: list[tuple[int, dict[str, Cells]]] = []
     ids: list[str] = []
     kinds: list[str] = []
+    said: list[str | None] = []
+    codes = False
     first: dict[Any, int] = {}
     for kind in what.node_types:
         store = what[kind]
@@ -217,26 +222,61 @@ def _of_hetero(what: Any) -> tuple[Table, Table, dict[str, Any]]:
         first[kind] = len(ids)
         own = {f"{kind}_{name}": c for name, c in _block(getattr(store, "x", None), "x", count).items()}
         own |= _block(getattr(store, "y", None), "y", count, one="y")
+        if "y" in own and _array(store.y).dtype.kind in "iub":
+            codes = True
         parts.append((count, own))
+        said += _split_words(store, count)
         ids += [f"{kind}:{k}" for k in range(count)]
         kinds += [kind] * count
     nodes: dict[str, Cells] = {"id": Text(ids), "kind": Text(kinds)}
-    for name in dict.fromkeys(name for _, own in parts for name in own):
-        filled = [np.asarray(own.get(name, np.full(count, math.nan))) for count, own in parts]
-        nodes[name] = np.concatenate(filled)
+    nodes |= _stacked(parts)
     begin, end, relation = [], [], []
+    features: list[tuple[int, dict[str, Cells]]] = []
     for source, name, target in what.edge_types:
-        pairs = _array(what[source, name, target].edge_index)
+        store = what[source, name, target]
+        pairs = _array(store.edge_index)
+        own = _block(getattr(store, "edge_attr", None), "edge", pairs.shape[1])
+        features.append((pairs.shape[1], {f"{source}_{name}_{target}_{column}": c for column, c in own.items()}))
         begin += [ids[first[source] + k] for k in pairs[0].tolist()]
         end += [ids[first[target] + k] for k in pairs[1].tolist()]
         relation += [f"{source} {name} {target}"] * pairs.shape[1]
     edges: dict[str, Cells] = {"source": Text(begin), "target": Text(end), "relation": Text(relation)}
-    more = {"key": "id", "ends": ("source", "target"), "relation": "relation", "node_kind": "kind", "directed": True}
+    edges |= _stacked(features)
+    more: dict[str, Any] = {"key": "id", "ends": ("source", "target"), "relation": "relation", "node_kind": "kind"}
+    more |= {"directed": True} | ({"kind": "classes"} if codes else {})
+    if any(said):
+        nodes["split"], more["split"] = Text(said), "split"
     return (
         Table(nodes, np.arange(len(ids)), source="nodes"),
         Table(edges, np.arange(len(begin)), source="edges"),
         more,
     )
+
+
+def _stacked(parts: Sequence[tuple[int, dict[str, Cells]]]) -> dict[str, Cells]:
+    """Columns of numbers one behind the other; what a part does not have is missing in it."""
+    columns: dict[str, Cells] = {}
+    for name in dict.fromkeys(name for _, own in parts for name in own):
+        filled = [np.asarray(own.get(name, np.full(count, math.nan))) for count, own in parts]
+        columns[name] = np.concatenate(filled)
+    return columns
+
+
+def _split_words(store: Any, count: int) -> list[str | None]:
+    """What masks say of each node: train, val, test or nothing."""
+    words = np.full(count, None, dtype=object)
+    for mask, split in _SPLITS.items():
+        if getattr(store, mask, None) is None:
+            continue
+        own = _array(getattr(store, mask))
+        if own.shape != (count,):
+            raise DataError(
+                f"{mask} must say of each node whether it is in that split",
+                got=f"shape {own.shape} for {count} nodes",
+                do=f"Pick one split: data.{mask} = data.{mask}[:, 0]",
+            )
+        words[own.astype(bool)] = split
+    return words.tolist()
 
 
 def _block(values: Any, name: str, count: int, one: str | None = None) -> dict[str, Cells]:
@@ -309,9 +349,7 @@ def _joined(
             if len(arrays) == len(cells):
                 columns[name] = np.concatenate(arrays)
             else:
-                columns[name] = Text(
-                    [c[k] if isinstance(c, Text) else None for c, n in zip(cells, sizes) for k in range(n)]
-                )
+                columns[name] = Text([word for c in cells for word in _spelt(c)])
         tables.append(Table(columns, np.arange(sum(sizes)), source=("nodes", "edges")[place]))
     more = {**parts[0][2], "graph": graph}
     labels = [part[2].get("labels", {}) for part in parts]
@@ -321,6 +359,12 @@ def _joined(
         of_graphs = {name: cells_of([own.get(name) for own in labels], name) for name in labels[0]}
         more["graphs"] = Table({graph: Text(list(names)), **of_graphs}, np.arange(len(names)), source="graphs")
     return tables[0], tables[1], more
+
+
+def _spelt(cells: Cells) -> list[str | None]:
+    """Cells as words, where those of other graphs are."""
+    words, codes = words_of(cells)
+    return [words[code] for code in codes.tolist()]
 
 
 # ---------------------------------------------------------------------------------------------------- files

@@ -173,7 +173,8 @@ class GraphInputs(Inputs):
 
     def sizes(self, shape: tuple[int, ...]) -> dict[str, Any]:
         width = self.of_nodes.width if self.graph is None else self.graph.x.shape[1]
-        return {
+        both = {"edge_head": "mlp"} if self.level == "edge" and self.roles.directed else {}  # it tells the ends apart
+        return both | {
             "level": self.level,
             "dim_input": width,
             "dim_edge": self.of_edges.width,
@@ -202,7 +203,7 @@ class GraphInputs(Inputs):
         if isinstance(rows, (Tensor, np.ndarray)) and rows.ndim == 2 and np.asarray(rows).dtype.kind in "iu":
             x = torch.as_tensor(np.asarray(rows)).long()
             self._check_range(x)
-            return self.encode(x)
+            return self._in_order(self.encode(x))
         if isinstance(rows, (Tensor, np.ndarray)):
             rows = rows.tolist()
         if isinstance(rows, (str, int)) or (isinstance(rows, tuple) and width == 2 and len(rows) == 2):
@@ -219,7 +220,11 @@ class GraphInputs(Inputs):
                 do='Pass a list, or {"nodes": …, "edges": …} for a new graph',
             ) from None
         numbers = [[self._number(name) for name in row] for row in asked]
-        return torch.tensor(numbers, dtype=torch.int64).reshape(-1, width)
+        return self._in_order(torch.tensor(numbers, dtype=torch.int64).reshape(-1, width))
+
+    def _in_order(self, pairs: Tensor) -> Tensor:
+        """Of links without a direction the lower number first, as in training."""
+        return pairs.sort(1).values if self.hidden and not self.roles.directed else pairs
 
     def told(self, row: Tensor) -> str:
         """A row in words: the name of what it asks of, and how much there is around it."""
@@ -301,7 +306,7 @@ class GraphInputs(Inputs):
             return NewGraph(graph, torch.arange(len(graph))[:, None], names, found.nodes)
         pairs = torch.from_numpy(found.pairs.T.copy())
         asked = tuple((names[a], names[b]) for a, b in found.pairs.T.tolist())
-        return NewGraph(graph, pairs, asked, found.edges)
+        return NewGraph(graph, self._in_order(pairs), asked, found.edges)
 
     def _roles_for(self, nodes: Table | None, edges: Table) -> Roles:
         """Those of training, as far as names of columns that are not there can be found out again."""
@@ -403,9 +408,10 @@ def numbers_of(table: Table, name: str) -> np.ndarray:
     values, misfit = read_numbers(cells)
     wrong = np.flatnonzero(misfit | ~np.isfinite(values))
     if len(wrong):
+        row = int(wrong[0])
         raise DataError(
             f"{name} must be a finite number in every row of {table.source}",
-            got=f"{shown(cells, int(wrong[0]))} in {table.at(int(wrong[0]))}"
+            got=f"{'nothing' if cells[row] in (None, '') else shown(cells, row)} in {table.at(row)}"
             + (f" ({counted(len(wrong), 'such cell')})" if len(wrong) > 1 else ""),
             do="Mend the cell",
         )

@@ -3,12 +3,14 @@
     asked      links and pairs without one, in each split
     seen       the links of the training split alone: a network never reads one that it is asked of while it is tested
 
-A pair that is not joined is drawn evenly from all of them. Those of the training split are drawn anew in every epoch,
-as a function of the row's key, and are written -1, -1; those that validate and test are drawn once.
+A pair that is not joined is drawn evenly from all of them. Of a graph without directions the node with the lower number
+comes first, joined or not, so that the order of two ends tells nothing. Those of the training split are drawn anew in
+every epoch, as a function of the row's key, and are written -1, -1; those that validate and test are drawn once.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -21,7 +23,8 @@ from leadline.data.target import Target
 from leadline.data.tokens import mix
 from leadline.errors import DataError, UserError
 
-_ATTEMPTS = 24  # to find a pair without a link: in vain once in 2^24 times where every second pair has one
+_VAIN = 24  # a pair without a link is looked for in vain once in 2^24 times
+_MOST_ATTEMPTS = 2000
 _SITE = 0x11AB  # tells these draws from those of layers
 
 
@@ -79,9 +82,7 @@ def link_rows(
         )
     none = _drawn(code, sum(wanted[1:]), count, directed, np.random.default_rng(seed))
     none = np.concatenate([np.full((2, wanted[0]), -1), none], 1)
-    first = np.zeros(len(code), dtype=np.int64)
-    first[back[::-1]] = other[::-1]  # the pair as it is written first
-    links, strangers = torch.from_numpy(pairs[:, first].T.copy()), torch.from_numpy(none.T.copy())
+    links, strangers = torch.from_numpy(np.stack(np.divmod(code, count)).T.copy()), torch.from_numpy(none.T.copy())
     cut = np.cumsum([0, *wanted])
     rows, at = [], 0
     for k, part in enumerate(parts):
@@ -119,13 +120,15 @@ def strangers(keys: Tensor, codes: Tensor, count: int, directed: bool) -> Tensor
     """
     found = torch.zeros(len(keys), 2, dtype=torch.int64, device=keys.device)
     left = torch.ones(len(keys), dtype=torch.bool, device=keys.device)
-    for attempt in range(_ATTEMPTS):  # as many for every row: what one draws does not hang on its mates
+    joined = min(((1 if directed else 2) * len(codes) + count) / count**2, 0.9999)  # what one attempt is in vain for
+    attempts = min(_MOST_ATTEMPTS, math.ceil(_VAIN * math.log(2) / -math.log(max(joined, 0.5))))
+    for attempt in range(attempts):  # as many for every row: what one draws does not hang on its mates
         tried = torch.stack([_below(keys, 2 * attempt + end, count) for end in (0, 1)], 1)
         low, high = (tried[:, 0], tried[:, 1]) if directed else tried.aminmax(dim=1)
         code = low * count + high
         place = torch.searchsorted(codes, code).clamp(max=len(codes) - 1)
         fits = left & (tried[:, 0] != tried[:, 1]) & (codes[place] != code)
-        found = torch.where(fits[:, None], tried, found)
+        found = torch.where(fits[:, None], torch.stack([low, high], 1), found)
         left &= ~fits
     return torch.where(left[:, None], torch.tensor([0, 1], device=keys.device), found)
 

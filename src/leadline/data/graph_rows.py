@@ -64,7 +64,10 @@ def rows_of(found: Found, plan: GraphPlan, graphs: Table | None) -> Asked:
         table = _of_graphs(found, plan)
     notes: list[str] = []
     if plan.level == "graph":
+        without = len(table) - len(found.graphs)
         table = _in_order(table, found)
+        if without > 0:
+            notes.append(f"{counted(without, 'graph')} of {table.source} without a node left out")
         aside = [
             name for name in table.columns if name not in (*plan.target, plan.split, found.roles.graph, "graph", "id")
         ]
@@ -104,12 +107,23 @@ def rows_of(found: Found, plan: GraphPlan, graphs: Table | None) -> Asked:
     if plan.split is not None:
         parts = _given_split(table, plan.split, used)
         notes.append(f"{plan.split} says who trains, validates and tests")
+    elif (same := _same_ends(found, used) if plan.level == "edge" else None) is not None:
+        parts = split_indices(len(used), val=val, test=test, seed=seed, groups=same)
+        notes.append("edges between the same two nodes are in one split: a network reads their ends alone")
     else:
         parts = split_indices(len(used), val=val, test=test, seed=seed, stratify=strata(y, target))
     x = torch.from_numpy(used)[:, None]
     if plan.level == "edge":
         x = torch.from_numpy(found.pairs.T[used].copy())
     return Asked(x, y, exact, target, torch.from_numpy(table.numbers[used]), parts, tuple(notes))
+
+
+def _same_ends(found: Found, used: np.ndarray) -> Tensor | None:
+    """A code for the two ends of each edge that is asked; None where no two edges have the same."""
+    pairs = found.pairs[:, used]
+    low, high = (pairs[0], pairs[1]) if found.roles.directed else (pairs.min(0), pairs.max(0))
+    code = torch.from_numpy(low * len(found.nodes) + high)
+    return None if len(code.unique()) == len(code) else code
 
 
 def _of_graphs(found: Found, plan: GraphPlan) -> Table:

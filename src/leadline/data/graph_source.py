@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 from torch import Tensor
 
 from leadline.config import plain
@@ -132,10 +133,13 @@ def graph(
         graph=column("graph", graph),
     )
     of_graphs = None if graphs is None else table_in(graphs, "graphs")
+    names = _target_names(target, brought, of_graphs, level, roles.graph)
+    if weight is None and roles.weight in names:  # which its source calls so, and which is asked here
+        roles = replace(roles, weight=None)
     plan = GraphPlan(
-        _target_names(target, brought, of_graphs, level),
+        names,
         _level(target, level, brought.nodes, brought.edges, of_graphs, roles),
-        kinds_of(column("kind", kind) if target == "y" else kind, 1),
+        kinds_of(column("kind", kind) if names == ("y",) else kind, 1),
         tuple(order),
         (tuple(drop), tuple(categories), tuple(log)),
         (val, test, split_seed),
@@ -144,8 +148,15 @@ def graph(
         inductive,
         negatives,
     )
+    if way is not None and plan.level == "graph":
+        raise UserError(
+            "batches must be of one large graph: of many, each batch reads the graphs that it asks for",
+            got=f"batches {way} and many graphs",
+            do="Leave it out",
+        )
     _check_named(brought, {"drop": drop, "categories": categories, "log": log})
     found = find(brought.nodes, brought.edges, roles, bad_edges)
+    _check_free(plan, found.roles)
     data = _data(found, plan, of_graphs, brought, way)
     recipe = None
     if brought.files:
@@ -213,9 +224,11 @@ def _brought(path: Any, edges: Any, target: Any) -> _Brought:
     return _Brought(table_in(path, "nodes"), table_in(edges, "edges"), stem(Path(path)) if both else "graph", files, {})
 
 
-def _target_names(target: Any, brought: _Brought, graphs: Table | None, level: str | None) -> tuple[str, ...]:
+def _target_names(
+    target: Any, brought: _Brought, graphs: Table | None, level: str | None, graph: str | None
+) -> tuple[str, ...]:
     if target is None and graphs is not None:
-        free = [name for name in graphs.columns if name not in (brought.more.get("graph"), "graph", "id")]
+        free = [name for name in graphs.columns if name not in (graph, "graph", "id")]
         if len(free) == 1:
             return (free[0],)
     if target is None:
@@ -253,6 +266,19 @@ def _level(
     )
 
 
+def _check_free(plan: GraphPlan, roles: Roles) -> None:
+    """Refuses a target that a network reads besides, or that says who is who."""
+    of = {"node": ("key", "node_kind", "graph"), "edge": ("ends", "weight", "relation"), "graph": ("graph",)}
+    for role in of.get(plan.level, ()):
+        own = getattr(roles, role)
+        for name in set(plan.target) & {*(own if isinstance(own, tuple) else (own,))}:
+            raise DataError(
+                "target must be a column that a network does not read besides",
+                got=f"target {name!r}, which is {role}",
+                do=f"Name another target, or another {role}",
+            )
+
+
 def _check_named(brought: _Brought, lists: dict[str, Sequence[str]]) -> None:
     known = [*(brought.nodes.columns if brought.nodes is not None else ()), *brought.edges.columns]
     for option, names in lists.items():
@@ -283,6 +309,10 @@ def _data(found: Found, plan: GraphPlan, graphs: Table | None, brought: _Brought
     if plan.inductive and plan.level == "node":
         inside = node_mask[seen.pairs].all(0)
         held = replace(held, taught=inputs.edges_of(seen, inside))
+        if "degree" in inputs.roles.features and raw is not None:  # which tells of edges that are kept from it
+            own = torch.from_numpy(replace(seen, pairs=seen.pairs[:, inside]).degree.astype(np.float64))
+            as_taught = inputs.graph_of(seen, torch.cat([raw[:, :-1], own[:, None]], 1))
+            held = replace(held, taught_x=as_taught.x)
     names = found.graphs if plan.level == "graph" else found.names
     inputs = inputs.holding(replace(held, batches=read), names or None)
     inputs.raw, inputs.links = raw if plan.level == "graph" else None, rows.links

@@ -150,7 +150,7 @@ def _settled(nodes: Table | None, edges: Table, roles: Roles) -> tuple[Roles, li
                 )
     if len(roles.ends) not in (0, 2):
         got = f"{len(roles.ends)}: {', '.join(roles.ends)}"
-        raise UserError("ends must name two columns, where edges begin and end", got=got, do='Pass ends=("from", "to")')
+        raise UserError("ends must name two columns, where edges begin and end", got=got, do="Pass ends=['from', 'to']")
     if not roles.ends:
         ends = _guess_ends(edges, [n for n in (roles.weight, roles.relation, roles.graph) if n])
         roles = replace(roles, ends=ends)
@@ -178,7 +178,7 @@ def _guess_ends(edges: Table, others: Sequence[str]) -> tuple[str, str]:
     raise DataError(
         f"{edges.source} must have two columns where edges begin and end",
         got=f"the columns {_some(edges.columns)}",
-        do='Name them source and target, or pass ends=("…", "…")',
+        do="Name them source and target, or pass ends=['…', '…']",
     )
 
 
@@ -188,14 +188,22 @@ def _guess_key(nodes: Table, edges: Table, roles: Roles) -> str:
         if name in lower:
             return lower[name]
     wanted = {word for end in roles.ends for word in words_of(edges.columns[end])[0]}
+    inside = roles.graph is not None and roles.graph in edges.columns
+    graphs = words_of(nodes.columns[roles.graph])[1] if inside else None  # type: ignore[index]
+    others: list[str] = []  # that hold every end, and one of them twice
     for name, cells in nodes.columns.items():
         words, codes = words_of(cells)
-        if len(words) == len(codes) and None not in words and wanted & set(words):
+        if name == roles.graph or None in words or not wanted & set(words):
+            continue
+        if len(words) == len(codes) or (graphs is not None and len(set(zip(graphs, codes))) == len(codes)):
             return name
+        others += [name] if wanted <= set(words) else []
+    if others:  # it is said which names come twice
+        return others[0]
     raise DataError(
         f"{nodes.source} must have a column that names each node",
         got=f"the columns {_some(nodes.columns)}",
-        do="Name it id, or say which it is with key=…",
+        do="Name it id, or say which it is with key='…'",
     )
 
 
@@ -385,8 +393,8 @@ def _without_repeats(edges: Table, pairs: np.ndarray, roles: Roles, count: int) 
     notes = []
     if both and not roles.directed:
         notes.append(f"{counted(both, 'edge')} given both ways counted once: edges have no direction")
-    if lost > both or roles.directed:
-        more = lost - (0 if roles.directed else both)
+    more = lost - (0 if roles.directed else both)
+    if more > 0:
         notes.append(f"{counted(more, 'edge')} that repeat{'s' if more == 1 else ''} another {_be(more)} left out")
     parallel = int(keep[many].sum()) - len(np.unique(group[many]))
     if parallel:

@@ -20,7 +20,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from leadline.data.account import Account
+from leadline.data.account import Account, counted
 from leadline.data.arguments import checked
 from leadline.data.arrays import arrays
 from leadline.data.data import Data, Split
@@ -69,8 +69,11 @@ def large_graph(
             got=f"x of shape {tuple(x.shape)} and y of shape {tuple(answers.shape)}",
             do="Pass arrays of as many rows",
         )
-    if not x.is_floating_point():
-        raise DataError("x must hold real numbers", got=str(x.dtype), do="Store it as float32")
+    if x.dtype != torch.float32 and (isinstance(path, (str, Path)) or not x.is_floating_point()):
+        raise DataError("x must hold real numbers of 32 bits", got=str(x.dtype), do="Store it as float32")
+    if pairs.is_floating_point():
+        raise DataError("edges must be whole numbers, places of nodes", got=str(pairs.dtype), do="Store it as int64")
+    x = x.float()
     known = (answers.isfinite() if answers.is_floating_point() else answers >= 0).nonzero().flatten()
     graph = Graph(x, Edges.of(pairs.long(), len(x), directed=directed), batches=sampling(batches) if batches else None)
     table = arrays(known.numpy(), answers[known].numpy(), kind=kind, val=val, test=test, split_seed=split_seed)
@@ -86,8 +89,12 @@ def large_graph(
         own = {name: str(Path(what).expanduser().absolute()) for name, what in files.items()}
         more = {"batches": batches, "directed": directed, "kind": kind, "val": val, "test": test}
         recipe = {"source": "large_graph", "options": {**own, **more, "split_seed": split_seed}}
+    loops, twice = _odd(graph.edges)
     way = "with a direction" if directed else "without direction"
-    notes = (f"{len(x)} nodes of {x.shape[1]} numbers and {pairs.shape[1]} edges {way}", f"y of {len(known)} is known")
+    notes = [f"{len(x)} nodes of {x.shape[1]} numbers and {pairs.shape[1]} edges {way}", f"y of {len(known)} is known"]
+    notes += [f"{counted(loops, 'edge')} from a node to itself kept"] if loops else []
+    both = "" if directed else ", both ways counted"
+    notes += [f"{counted(twice, 'edge')} parallel to another kept{both}: each is one more message"] if twice else []
     return replace(
         table,
         train=asked(table.train),
@@ -96,8 +103,15 @@ def large_graph(
         inputs=inputs.holding(graph, None),
         name="graph",
         recipe=recipe,
-        account=Account("arrays", read=len(x), notes=notes, one="node"),
+        account=Account("arrays", read=len(x), notes=tuple(notes), one="node"),
     )
+
+
+def _odd(edges: Edges) -> tuple[int, int]:
+    """Loops, and edges whose ends are those of the edge before: they are sorted by both."""
+    target = torch.repeat_interleave(edges.start.diff(), output_size=len(edges))  # not kept, unlike edges.target
+    same = (edges.source[1:] == edges.source[:-1]) & (target[1:] == target[:-1])
+    return int((edges.source == target).sum()), int(same.sum())
 
 
 def _tensor(what: Any, name: str) -> Tensor:
@@ -111,6 +125,9 @@ def _tensor(what: Any, name: str) -> Tensor:
             raise DataError(
                 f"{name} must be a file of one array, as numpy.save writes it", got=f"{file} ({error})", do="Save it so"
             ) from None
+    if (dtype := np.asarray(what).dtype).kind not in "fiub":
+        do = "Write classes as whole numbers, or bring tables to ll.data.graph"
+        raise DataError(f"{name} must hold numbers", got=str(dtype), do=do)
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "The given NumPy array is not writ")  # it is only read
         return torch.from_numpy(np.asarray(what))

@@ -91,19 +91,23 @@ def _first(path: Path, rows: list[tuple[int, list[str]]], count: str) -> list[tu
 
 
 def _numbers(path: Path, rows: list[tuple[int, list[str]]]) -> np.ndarray:
-    if not rows or len(rows) > _MOST_POINTS:
-        raise DataError(f"{path.name} must hold 1 to {_MOST_POINTS} points", got=str(len(rows)), do="Draw some of them")
+    if not rows:
+        do = "Check that it was written, or take it out"
+        raise DataError(f"{path.parent.name}/{path.name} must hold points", got="none", do=do)
+    if len(rows) > _MOST_POINTS:
+        got, do = str(len(rows)), "Draw some of them"
+        raise DataError(f"{path.parent.name}/{path.name} must hold at most {_MOST_POINTS} points", got=got, do=do)
     width = len(rows[0][1])
     for number, row in rows:
         try:
             [float(word) for word in row]
         except ValueError as error:
             raise DataError(
-                f"{path.name} must hold numbers", got=f"line {number} ({error})", do="Mend the line"
+                f"{path.parent.name}/{path.name} must hold numbers", got=f"line {number} ({error})", do="Mend the line"
             ) from None
         if len(row) != width or width < 2:
             raise DataError(
-                f"every point of {path.name} must have the same coordinates, at least 2",
+                f"every point of {path.parent.name}/{path.name} must have the same coordinates, at least 2",
                 got=f"{len(row)} in line {number}, {width} in line {rows[0][0]}",
                 do="Mend the line",
             )

@@ -68,6 +68,9 @@ class Sampling(ABC):
             key: (1,), which says all that is drawn.
         """
 
+    def check(self, num_layers: int) -> None:
+        """Refuses numbers that do not suit so many layers."""
+
     def ordered(self, edges: Edges, nodes: Tensor, order: Tensor) -> Tensor:
         """The order of an epoch's rows, given one that is drawn at random.
 
@@ -99,6 +102,9 @@ class Neighbours(Sampling):
 
     name, takes = "neighbours", (1, 99)
 
+    def check(self, num_layers: int) -> None:
+        _fan_outs(self, num_layers)
+
     def __call__(self, edges: Edges, seeds: Tensor, num_layers: int, key: Tensor) -> Drawn:
         return neighbours(edges, seeds, _fan_outs(self, num_layers), key)
 
@@ -107,6 +113,9 @@ class Heavy(Sampling):
     """A few edges of each node, heavy ones more often."""
 
     name, takes = "heavy", (1, 99)
+
+    def check(self, num_layers: int) -> None:
+        _fan_outs(self, num_layers)
 
     def __call__(self, edges: Edges, seeds: Tensor, num_layers: int, key: Tensor) -> Drawn:
         return neighbours(edges, seeds, _fan_outs(self, num_layers), key, weighted=True)

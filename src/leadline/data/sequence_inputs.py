@@ -181,7 +181,7 @@ def sequence_rows(table: Table, sequence: str, order: str | None) -> Iterator[tu
     if lost and np.isin(codes, lost).any():
         row = int(np.flatnonzero(np.isin(codes, lost))[0])
         raise DataError(
-            f"{sequence} must say of every row which sequence it is of", got=f"nothing in {table.at(row)}", do="Mend it"
+            f"{sequence} must say of every row which it is of", got=f"nothing in {table.at(row)}", do="Mend it"
         )
     moments = moments_of(table, order)[0]
     by = np.lexsort((moments, codes))

@@ -28,6 +28,7 @@ CODES: dict[str, str] = {
     "isolated-nodes": "some nodes have no edge to another",
     "constant-nodes": "all nodes have the same numbers, and the network gives all of them the same answer",
     "unlike-neighbours": "neighbours mostly belong to other classes",
+    "unread-edges": "the network does not read all that edges carry",
     "deeper-than-graph": "the network has more layers than the graph has steps",
     # before the first step: the splits
     "shared-rows": "rows of a held-out split stand in the training split too",

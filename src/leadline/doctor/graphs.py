@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -25,6 +26,7 @@ from leadline.engine.untouched import untouched
 from leadline.errors import UserError
 from leadline.layers.graph_attention import GraphAttention
 from leadline.layers.graph_convolution import GraphConvolution
+from leadline.layers.held_graph import asked_of
 from leadline.lens.on_graphs import hops, listened
 
 # Where more than half of the nodes have no edge, most answers come from a node's own numbers alone.
@@ -47,7 +49,8 @@ def check_graph(model: nn.Module, data: Data) -> list[Finding]:
     graph = data.inputs.graph
     if graph is None or not len(graph):
         return []
-    return [*_alone(graph), *_constant(model, data, graph), *_unlike(model, data, graph), *_deep(model, data, graph)]
+    of_network = (_constant, _unlike, _unread, _deep)
+    return [*_alone(graph), *(found for check in of_network for found in check(model, data, graph))]
 
 
 def _alone(graph: Graph) -> list[Finding]:
@@ -139,6 +142,33 @@ def _unlike(model: nn.Module, data: Data, graph: Graph) -> list[Finding]:
             f"{percent(agreement)} of {num:,} edges join nodes of one class, where chance would give {percent(chance)}",
             "Use GraphSAGE or MessageNet with combine='separate', which tell a node from its neighbours, or "
             "residual='concat'; and compare with an MLP on the nodes alone",
+        )
+    ]
+
+
+def _unread(model: nn.Module, data: Data, graph: Graph) -> list[Finding]:
+    """Weights, features and kinds of edges without which the network answers the same."""
+    carried = {"weight": "weights", "features": "features", "relation": "kinds"}
+    there = {name: column for name in carried if (column := getattr(graph.edges, name)) is not None}
+    there = {name: column for name, column in there.items() if len(column) and bool((column != column[:1]).any())}
+    out = _answers(model, data) if there and len(graph.edges) <= SMALL else None
+    unread = []
+    for name in there if out is not None else ():
+        with asked_of(model, replace(graph, edges=graph.edges.with_(**{name: None}))):
+            other = _answers(model, data)
+        if other is not None and torch.equal(out, other):  # type: ignore[arg-type]
+            unread.append(carried[name])
+    if not unread:
+        return []
+    return [
+        Finding(
+            "unread-edges",
+            "note",
+            "the network does not read all that edges carry",
+            type(model).__name__,
+            f"without the {' and '.join(unread)} of edges it answers the same",
+            "Features are read by GAT, GIN and EdgeNetwork, weights by GCN, GraphSAGE and GIN, kinds by RelationalGCN; "
+            "or leave the columns out",
         )
     ]
 

@@ -24,6 +24,7 @@ from torch import Tensor, nn
 
 from leadline.errors import UserError
 from leadline.interop.onnx_recurrent import translations, whole_kernels
+from leadline.layers.held_graph import HeldGraph
 
 NAMES = ("x", "output")  # of the graph's input and output
 
@@ -40,6 +41,12 @@ def export(model: nn.Module, path: str | Path, x: Tensor | None = None) -> Path:
             raise UserError(
                 f"{package} must be installed to write ONNX", got="no such package", do=f"pip install {package}"
             )
+    if any(isinstance(part, HeldGraph) for part in model.modules()):
+        raise UserError(
+            "a model must answer from its rows alone to be written as ONNX",
+            got=f"{type(model).__name__}, which reads a graph besides",
+            do="Ask it with run.predict, or in a shell with leadline predict",
+        )
     x, path = _example(model) if x is None else x, Path(path)
     quiet = copy.deepcopy(model).cpu().eval()
     of_any_length = not x.is_floating_point() or getattr(model, "reads_sets", False)

@@ -61,7 +61,7 @@ def undirected(edges: Edges, who: str) -> None:
         raise UserError(
             f"{who} must be given a graph without directions",
             got="directed edges",
-            do="Pass directed=False, which adds to each edge the one that runs back; or use GraphSAGE or GAT",
+            do="Leave out directed, so that each edge runs back too; or use GraphSAGE or GAT",
         )
 
 
@@ -71,14 +71,26 @@ def _once(edges: Edges, name: str, dtype: torch.dtype, make: Callable[[Edges], T
 
 
 def _mean(edges: Edges) -> Tensor:
+    _check_signs(edges)
     d = edges.strength[: edges.num_targets].double()
     return _own(edges) / torch.where(d == 0, 1.0, d)[edges.target]
 
 
 def _symmetric(edges: Edges) -> Tensor:
+    _check_signs(edges)
     d = edges.strength.double()
     both = d[edges.target] * d[edges.source]
     return _own(edges) / torch.where(both > 0, both, torch.inf).sqrt()
+
+
+def _check_signs(edges: Edges) -> None:
+    """Refuses weights below 0 in a whole graph: sums of them are no degrees."""
+    if edges.weight is not None and edges.full_strength is None and bool((edges.weight < 0).any()):
+        raise UserError(
+            "weights of edges must be at least 0 where sums are divided by them",
+            got=f"{float(edges.weight.min()):g}",
+            do="Leave out weight, which makes the column a feature of edges; or use GIN, or MessageNet with a sum",
+        )
 
 
 def _own(edges: Edges) -> Tensor:

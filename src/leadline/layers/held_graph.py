@@ -98,6 +98,23 @@ class HeldGraph(nn.Module):
         self._held[:] = [graph]
         self.sampler = graph.batches
 
+    def check(self, num_layers: int | None) -> None:
+        """Refuses a way to be read that does not suit the network, before a run begins.
+
+        Args:
+            num_layers: of the network; None where it is not known.
+        """
+        if self.sampler is None or self.level == "graph":
+            return
+        if self.whole and not getattr(self.sampler, "whole", False):
+            raise UserError(
+                "batches of this network must be whole graphs: its layers look further than one edge",
+                got=f"batches {self.sampler}",
+                do="Use batches parts(8), say, or a network such as GCN, GraphSAGE, GAT or GIN",
+            )
+        if num_layers is not None and hasattr(self.sampler, "check"):
+            self.sampler.check(num_layers)
+
     @property
     def draws_noise(self) -> bool:
         """Whether what is read while training is drawn from the current keys."""
@@ -154,12 +171,7 @@ class HeldGraph(nn.Module):
     ) -> tuple[tuple[Tensor, tuple[Edges, ...]] | None, Tensor]:
         """The nodes and edges that are read, None where that is all; and where the asked nodes are among them."""
         if self.training and self.sampler is not None:
-            if self.whole and not getattr(self.sampler, "whole", False):
-                raise UserError(
-                    "batches of this network must be whole graphs: its layers look further than one edge",
-                    got=f"batches {self.sampler}",
-                    do="Use batches parts(8), say, or a network such as GCN, GraphSAGE, GAT or GIN",
-                )
+            self.check(None)
             seeds, places = asked.unique(return_inverse=True)
             return self.sampler(edges, seeds, num_layers, _key(asked)), places
         few = asked.numel() * _FEW <= edges.num_targets
@@ -208,14 +220,24 @@ def _of_graphs(graph: Graph, asked: Tensor, num_layers: int, keys: Tensor | None
     return Reading(own.x, (own.edges,) * num_layers, places, own.bounds, own.kind, None, keys)
 
 
-def give_graph(model: nn.Module, graph: Graph | None) -> None:
+def give_graph(model: nn.Module, graph: Graph | None, level: str | None = None) -> None:
     """Put a graph where the network holds one; nothing where there is none.
+
+    Args:
+        level: what rows of the data are numbers of, which must be what the network takes them for; None asks nothing.
 
     >>> give_graph(nn.Linear(2, 2), None)
     """
     for module in model.modules():
         if graph is not None and isinstance(module, HeldGraph):
+            if level not in (None, module.level):
+                raise UserError(
+                    f"a network must be built for what is asked, a number of each {level}",
+                    got=f"{type(model).__name__} with level {module.level!r}",
+                    do=f"Build it with ll.models.build(name, data, …), or with level={level!r}",
+                )
             module.put(graph)
+            module.check(getattr(model, "num_layers", None))
 
 
 @contextmanager

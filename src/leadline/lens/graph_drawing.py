@@ -90,6 +90,21 @@ class GraphDrawing(View):
         return values is not None and not self.classes and bool((values < 0).any() and (values > 0).any())
 
 
+def _scale(values: np.ndarray, signed: bool, top: float | None) -> tuple[float, float]:
+    """Values of the first and last colour: from 0 on, unless that leaves more than half of the colours unused.
+
+    >>> _scale(np.array([5.5, 6.0]), False, None), _scale(np.array([1.0, 6.0]), False, None)
+    ((5.5, 6.0), (0.0, 6.0))
+    """
+    known = values[np.isfinite(values)]
+    if signed or not len(known):
+        high = top or float(np.abs(known).max(initial=0)) or 1.0
+        return (-high if signed else 0.0), high
+    low, high = float(known.min()), float(known.max()) if top is None else top
+    low = 0.0 if 0 <= low < high / 2 or top is not None else low
+    return (low, high) if low < high else (low - 0.5, low + 0.5)
+
+
 def draw(
     ax: Axes,
     places: np.ndarray,
@@ -148,8 +163,7 @@ def draw(
         ax.scatter(*places[unknown].T, s=size[unknown], color="#ccd2da", **edge)
         pale = unknown
     else:
-        high = top if top is not None else float(np.nanmax(np.abs(values[shown]), initial=0)) or 1.0
-        low = -high if signed else min(0.0, float(np.nanmin(values[shown], initial=0)))
+        low, high = _scale(values[shown], signed, top)
         own = {"cmap": SIGNED if signed else SEQUENTIAL, "vmin": low, "vmax": high, "plotnonfinite": True}
         seen = {**edge, "edgecolors": SOFT} if signed else edge
         mesh = ax.scatter(*places[shown].T, s=size[shown], c=values[shown], **own, **seen)

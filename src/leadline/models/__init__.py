@@ -216,7 +216,7 @@ def build(
         torch.manual_seed(seed)
         model = model_type(**{**sizes, **options})
     if data is not None:
-        give_graph(model, data.inputs.graph)
+        give_graph(model, data.inputs.graph, getattr(data.inputs, "level", None))
     if data is not None and data.target.dim == told.get("num_tokens") and hasattr(model, "begin_with"):
         rows = data.train.x[: max(1, _COUNTED // max(1, data.train.x.shape[1]))]
         cast(Any, model).begin_with(cast(Any, data.inputs).counts(rows, data.target.dim))
