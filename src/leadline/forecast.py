@@ -24,13 +24,12 @@ import torch
 from torch import Tensor
 
 from leadline.data.cells import table_of
-from leadline.data.data import Split
 from leadline.data.series_windows import Laid, Windows
 from leadline.data.table import read_rows
 from leadline.engine.evaluation import wilson
 from leadline.errors import DataError, UserError
 from leadline.likelihoods.crps import crps
-from leadline.likelihoods.hindsight import Hindsight, at_end, of_parts
+from leadline.likelihoods.hindsight import Hindsight, apart_in, at_end, of_parts
 from leadline.likelihoods.prediction import Prediction, check_probability
 from leadline.likelihoods.season_ago import season_law
 from leadline.run import Run
@@ -187,7 +186,7 @@ def scores(run: Run, split: str = "test", level: float = LEVEL) -> Scores:
     told = [run.predict(part.x) for part in held]
     laws = [season_law(inputs, data.train, part) for part in held]
     error, unit = _steady(inputs, rows.group, len(rows)), inputs.unit(rows.x).cpu()
-    found, share, apart = [], [], _apart(rows, inputs.horizon)
+    found, share, apart = [], [], apart_in(rows, inputs.horizon)
     for every, weighed in ((told, True), (laws, False)):
         known = Hindsight.none(len(rows))
         if split != "train":
@@ -196,12 +195,6 @@ def scores(run: Run, split: str = "test", level: float = LEVEL) -> Scores:
         share.append(None if known.a is None else float(known.w.mean()))
     words = "deviations of each series" if inputs.scaled else inputs.roles.target
     return Scores(found[0], found[1], inputs.season, len(rows), apart, level, words, share[0])
-
-
-def _apart(rows: Split, horizon: int) -> int:
-    """Windows whose values do not overlap, of all series."""
-    counts = [len(rows)] if rows.group is None else torch.bincount(rows.group).tolist()
-    return sum((count + horizon - 1) // horizon for count in counts if count)
 
 
 def _hindsight(run: Run, x: Tensor, every: Sequence[Laid], level: float) -> Hindsight:

@@ -74,7 +74,7 @@ def test_the_report_draws_forecasts_beside_what_came(sales, capsys):
     assert Path("run/figures/forecasts.png").stat().st_size > 5000
     page = Path("run/report.html").read_text()
     assert "value 12 steps before" in page and "what came" in page
-    assert "intervals of the network alone" in page
+    assert "intervals of the network alone" in page and "All steps ahead together" in page
     assert "which do not overlap" in capsys.readouterr().out
 
 

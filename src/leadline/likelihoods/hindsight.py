@@ -140,6 +140,12 @@ def at_end(inputs: Windows, law: Prediction | None, rows: Split, level: float) -
     return torch.tensor([[1.0, 1.0, 1.0, 0.0]], dtype=torch.float64) if told is None else learned(told, level)[-1:]
 
 
+def apart_in(rows: Split, horizon: int) -> int:
+    """Windows of a split whose values do not overlap, of all series."""
+    counts = [len(rows)] if rows.group is None else torch.bincount(rows.group).tolist()
+    return sum((count + horizon - 1) // horizon for count in counts if count)
+
+
 class _Told(NamedTuple):
     """What was said of y, all (N, H), in float64."""
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,6 +20,7 @@ from leadline.likelihoods.hindsight import Hindsight, of_parts
 from leadline.likelihoods.season_ago import season_law
 from leadline.report.facts import Facts
 from leadline.report.figures import PAD, blank, styled
+from leadline.report.numbers import Answers, array
 from leadline.report.style import FULL, LIGHT
 from leadline.report.words import escape, shorten
 
@@ -68,18 +70,61 @@ def forecasts(facts: Facts, split: str, draw: Callable[..., str]) -> str:
     return f'<div class="grid"><div class="card wide">{plate}</div></div>'
 
 
+def hindsight(facts: Facts, split: str, level: float) -> Hindsight:
+    """What is known at the origin of each row of a split, for intervals of a level: as `leadline.forecast` has it."""
+    data, inputs = facts.data, facts.data.inputs
+    if split == "train" or not isinstance(inputs, Windows):
+        return Hindsight.none(len(data[split]))
+    parts: list[str] = [name for name in ("val", "test") if name in facts.outputs and len(data[name])]
+    parts = parts[: parts.index(split) + 1] if split in parts else [split]
+    told = [facts.likelihood.prediction(facts.outputs[name]) for name in parts]
+    return of_parts(inputs, told, [data[name] for name in parts], level).last(len(data[split]))
+
+
+@dataclass(frozen=True, eq=False)
+class Forecasts(Answers):
+    """Answers of a run on series: its forecasts, weighed and paced, in place of what the network says.
+
+    Args:
+        known: what is known at the origin of each row, for intervals of a level.
+    """
+
+    known: Callable[[float], Hindsight]
+
+    @classmethod
+    def of(cls, facts: Facts, split: str) -> Forecasts:
+        said = Answers.of(facts, split)
+        return cls(said.y, said.prediction, said.nll, partial(hindsight, facts, split))
+
+    @property
+    def mean(self) -> np.ndarray | None:
+        if super().mean is None:
+            return None
+        return _rows(self.known(LEVEL).moved(self.prediction, self.prediction.mean))
+
+    def interval(self, level: float) -> tuple[np.ndarray, np.ndarray] | None:
+        if super().interval(level) is None:
+            return None
+        known, (low, high) = self.known(level), self.prediction.interval(level)
+        return _rows(known.end(self.prediction, low)), _rows(known.end(self.prediction, high))
+
+    @property
+    def network(self) -> Answers:
+        """What the network alone says."""
+        return Answers(self.y, self.prediction, self.nll)
+
+
+def _rows(values: torch.Tensor) -> np.ndarray:
+    return array(values.reshape(len(values), -1))
+
+
 def beside(facts: Facts, split: str) -> Beside:
     """The last forecasts of a split that do not overlap, of its first series."""
     data, inputs = facts.data, facts.data.inputs
     if not isinstance(inputs, Windows):
         raise TypeError(f"{type(inputs).__name__} are no windows of series")
-    parts: list[str] = [name for name in ("val", "test") if name in facts.outputs and len(data[name])]
-    parts = parts[: parts.index(split) + 1] if split in parts else [split]
-    told = [facts.likelihood.prediction(facts.outputs[name]) for name in parts]
-    rows, said = data[split], told[-1]
-    known = Hindsight.none(len(rows))
-    if split != "train":
-        known = of_parts(inputs, told, [data[name] for name in parts], LEVEL).last(len(rows))
+    rows, said = data[split], facts.likelihood.prediction(facts.outputs[split])
+    known = hindsight(facts, split, LEVEL)
     code = 0 if rows.group is None else int(rows.group[0])
     mine = torch.arange(len(rows)) if rows.group is None else (rows.group == code).nonzero().flatten()
     mine = mine.flip(0)[:: inputs.horizon][: max(1, MOST // inputs.horizon)].flip(0)  # the last is among them
