@@ -172,3 +172,43 @@ def test_what_is_wrong_in_a_table_is_named(tmp_path):
     path.write_text("id,t,a,label\ns1,0,1,x\ns1,1,2,y\ns2,0,2,y\n")
     with pytest.raises(DataError, match="label must be the same at all steps.*x, y for id s1, from line 2 on"):
         ll.data.sequences(path, "label", sequence="id", order="t", each=False)
+
+
+def test_sequences_without_a_target_are_counted(tmp_path):
+    rows = [{"x": [k % 2, k / 9], "y": None if k % 6 == 0 else "ab"[k % 2]} for k in range(60)]
+    file = tmp_path / "some.jsonl"
+    file.write_text("\n".join(map(json.dumps, rows)))
+    data = ll.data.sequences(file)
+    assert sum(len(split.y) for split in (data.train, data.val, data.test)) == 50
+    assert "refused 10: the target is missing (lines 1, 7, 13, 19, 25, …)" in str(data.account)
+    told = ll.data.sequences([row["x"] for row in rows], [row["y"] for row in rows])
+    assert sorted(told.test.rows.tolist()) == sorted(row - 1 for row in data.test.rows.tolist())
+    numbers = ll.data.sequences([row["x"] for row in rows], [float("nan") if k < 9 else k * 0.3 for k in range(60)])
+    assert numbers.account.refused[0].count == 9
+    with pytest.raises(DataError, match="y must have a value for some sequences"):
+        ll.data.sequences([[1.0], [2.0], [3.0]], [None, None, None])
+
+
+def test_a_number_of_every_step_is_not_made_a_class(tmp_path):
+    x = [[0.1 * k, 0.2, 0.3] for k in range(30)]
+    y = [[0.37 * value for value in own] for own in x]
+    with pytest.raises(DataError, match=r"a number of every step is not learned. Got 0\.0?\d+"):
+        ll.data.sequences(x, y)
+    lines = [f"{k},{a},{b}" for k, (own, asked) in enumerate(zip(x, y)) for a, b in zip(own, asked)]
+    (tmp_path / "steps.csv").write_text("\n".join(["who,v,next", *lines]))
+    with pytest.raises(DataError, match="a number of every step is not learned"):
+        ll.data.sequences(tmp_path / "steps.csv", "next", sequence="who")
+    assert ll.data.sequences(x, [[0.5, 1.5, 0.5]] * 30, kind="classes").target.classes == ("0.5", "1.5")
+
+
+@pytest.mark.parametrize("wrong", [-1, 2.5, float("nan")])
+def test_lengths_are_whole_numbers(tmp_path, wrong):
+    file = tmp_path / "some.npz"
+    np.savez(file, x=np.zeros((30, 5, 2)), lengths=np.array([5] * 29 + [wrong]), y=np.arange(30) % 2)
+    with pytest.raises(UserError, match=rf"lengths must be whole numbers from 0 on. Got {wrong} among 30"):
+        ll.data.sequences(file)
+
+
+def test_complex_numbers_are_refused():
+    with pytest.raises(DataError, match="complex numbers have two parts; make two channels"):
+        ll.data.sequences(np.ones((30, 4)) + 1j, [0, 1] * 15)

@@ -49,6 +49,12 @@ def test_sentences_of_any_length_share_a_batch(run):
     assert translate(run, []) == [] and translates(run)
 
 
+@pytest.mark.parametrize("wrong", [[3], None, 7, ["a b", None]])
+def test_what_is_no_text_is_refused(run, wrong):
+    with pytest.raises(UserError, match="what is to be translated must be text"):
+        translate(run, wrong)
+
+
 def test_few_of_many_sentences_are_evenly_spaced(run):
     found = scores(run, "test", most=3)
     every = scores(run, "test", beams=1).sources

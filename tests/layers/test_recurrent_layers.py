@@ -8,7 +8,7 @@ from torch import nn
 from torch.func import functional_call
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
-from leadline.errors import UserError
+from leadline.errors import ShapeError, UserError
 from leadline.layers import GRU, LSTM, Bidirectional, DeepTransition, Elman, LectureGRU, LectureLSTM
 from leadline.layers.lecture_gru import from_gru, to_gru
 from leadline.layers.lecture_lstm import from_lstm, to_lstm
@@ -247,3 +247,34 @@ def test_a_lecture_lstm_keeps_what_its_forget_gate_keeps():
             map_.weight.copy_(torch.tensor([weights]))
     _, (_, z) = layer(torch.ones(1, 50, 1).double(), (torch.zeros(1, 1).double(), torch.full((1, 1), 3.0).double()))
     assert z.item() == 3.0
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_what_does_not_fit_is_refused(name):
+    layer, x = made(name), drawn(B, T, D)
+    _, state = layer(x)
+    for wrong in (drawn(B, T, D + 2), drawn(B, 1, D + 2), drawn(T, D)):
+        with pytest.raises(ShapeError, match=r"reads \(B, T, 3\)"):
+            layer(wrong)
+    for there in (THERE[:1], THERE[:, 1:], THERE.double()):
+        with pytest.raises(ShapeError, match="there must be a truth value for each step"):
+            layer(x, None, there)
+    for wider in (tuple(part[:2] for part in state), tuple(part.repeat_interleave(2, 1) for part in state)):
+        with pytest.raises(ShapeError, match=r"the state of \w+ must be . of shape"):
+            layer(x, wider)
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_no_step_leaves_the_state_as_it_is(name):
+    layer = made(name)
+    _, state = layer(drawn(B, T, D))
+    for there in (None, THERE[:, :0]):
+        y, after = layer(drawn(B, 0, D), state, there)
+        assert y.shape == (B, 0, layer.dim_output)
+        close(after, state)
+
+
+@pytest.mark.parametrize("stack", [nn.LSTMCell(3, 5), nn.Linear(3, 5)])
+def test_what_is_no_stack_is_refused(stack):
+    with pytest.raises(UserError, match=r"a stack must be an nn.RNN, nn.LSTM or nn.GRU. Got \w+. Pass one of"):
+        from_torch(stack)

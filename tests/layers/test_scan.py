@@ -213,6 +213,15 @@ def test_nothing_to_scan():
     assert h.shape == (2, 0, 3) and scan_by_steps(a, a).shape == (2, 0, 3)
 
 
+@pytest.mark.parametrize("shape", [(0, 20, 3, 2), (2, 0, 3, 2), (2, 20, 0, 2)])
+def test_nothing_to_scan_has_gradients_in_pairs_too(shape):
+    b, first = torch.ones(shape, requires_grad=True), torch.ones(shape[0], *shape[2:], requires_grad=True)
+    a = torch.ones(shape[2:], requires_grad=True)
+    slopes = torch.autograd.grad(scan_pairs(a, b, first).sum(), (a, b, first))
+    assert [slope.shape for slope in slopes] == [a.shape, b.shape, first.shape]
+    assert not any(slope.any() for slope in slopes)
+
+
 def test_shapes_that_do_not_fit_are_named():
     with pytest.raises(ShapeError, match="b of a scan must be"):
         scan(torch.ones(3), torch.ones(2, 3))

@@ -53,3 +53,8 @@ def test_a_model_without_a_source_is_refused():
         ll.lens.alignment(GPT.tiny(), torch.ones(1, 4, dtype=torch.long))
     with pytest.raises(UserError, match="attention to see"):
         ll.lens.alignment(EncoderDecoder(11, 4, 5, dim=8, attention="none"), X)
+
+
+def test_an_empty_source_is_refused():
+    with pytest.raises(UserError, match="a source must have words to look at. Got an empty one"):
+        ll.lens.alignment(EncoderDecoder.tiny(), torch.cat([X, torch.tensor([[0, 0, 0, 0, 0, 1, 4, 9, 6]])]))

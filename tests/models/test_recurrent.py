@@ -208,7 +208,7 @@ def test_what_does_not_fit_is_said():
         Recurrent(3)
     with pytest.raises(UserError, match="either channels or num_tokens"):
         Recurrent(3, channels=1, num_tokens=5)
-    with pytest.raises(UserError, match="none of which it has seen"):
+    with pytest.raises(UserError, match="none of which it has seen.*Leave bidirectional out"):
         Recurrent(5, num_tokens=5, head="next", bidirectional=True)
     with pytest.raises(UserError, match="Pass dim_output=5"):
         Recurrent(3, num_tokens=5, head="next")

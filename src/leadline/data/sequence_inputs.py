@@ -121,6 +121,8 @@ def stretch(values: Any, name: str, channels: int | None = None) -> np.ndarray:
     """
     try:
         own = values.detach().cpu().numpy() if isinstance(values, Tensor) else values
+        if np.iscomplexobj(own):
+            raise TypeError("complex numbers have two parts; make two channels of them")
         found = np.array(own, dtype=np.float32)
     except (TypeError, ValueError) as error:
         raise DataError(

@@ -15,8 +15,9 @@ Rows are padded to the longest sequence, or cut at `length`: one very long seque
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from dataclasses import field as made
 from pathlib import Path
 from typing import Any
@@ -51,6 +52,7 @@ LISTED = (".npz", *JSON_LINES)  # files that hold sequences one by one, not a ro
 MOST_LENGTH = 65536
 _MOST_BYTES = 2**33  # of all rows
 _SHOWN = 5
+_FRACTION = re.compile(r"[-+]?\d*\.\d+(e[-+]?\d+)?|[-+]?\d+e-\d+", re.IGNORECASE)
 _STEPS = ("x", "steps", "values", "sequence", "sequences", "data")
 _ASKED = ("y", "label", "labels", "target", "targets", "class", "tags")
 
@@ -66,7 +68,7 @@ class Found:
         target: what is asked, by name.
         source, word: where they came from, and what their numbers count.
         numbers: of each sequence in its source.
-        empty: numbers of those that have no step, and are left out.
+        empty, unasked: numbers of those that have no step, or no target, and are left out.
         channels: names, where they have any.
     """
 
@@ -78,6 +80,7 @@ class Found:
     word: str = "sequence"
     numbers: list[int] = made(default_factory=list)
     empty: list[int] = made(default_factory=list)
+    unasked: list[int] = made(default_factory=list)
     channels: tuple[str, ...] = ()
     notes: list[str] = made(default_factory=list)
     left_out: list[str] = made(default_factory=list)
@@ -127,6 +130,7 @@ def sequences(
     """
     place = Path(path).expanduser().absolute() if isinstance(path, (str, Path)) else None
     found = _found(path if place is None else place, target, sequence, order, field, drop, each)
+    found = found if found.each else _answered(found)
     longest = max(map(len, found.parts))
     T = min(longest, whole("length", length, 1, MOST_LENGTH) if length is not None else MOST_LENGTH)
     _check_room(len(found.parts), T, found.parts[0].shape[1], longest)
@@ -285,7 +289,7 @@ def of_table(
     stretches = [values[rows] for _, rows in parts]
     notes = [*table.notes, f"{len(table)} rows are {part}s of {counted(len(parts), one)}"]
     return Found(
-        stretches, asked, each, target, table.source, table.word, numbers, [], tuple(channels), notes, left_out
+        stretches, asked, each, target, table.source, table.word, numbers, [], [], tuple(channels), notes, left_out
     )
 
 
@@ -317,6 +321,18 @@ def _of_lists(x: Any, y: Any, each: bool | None, names: Sequence[str]) -> Found:
                 do="Pass as many",
             )
     return Found(parts, asked, lists[0])
+
+
+def _answered(found: Found) -> Found:
+    """The sequences whose target is known."""
+    gap = read_outcome(found.target, cells_of(found.asked, found.target)).missing
+    kept, lost = np.flatnonzero(~gap).tolist(), np.flatnonzero(gap).tolist()
+    if not kept:
+        raise DataError(f"{found.target} must have a value for some sequences", got="none", do="Name another target")
+    numbers = found.numbers or list(range(len(found.parts)))
+    parts, asked = [found.parts[k] for k in kept], [found.asked[k] for k in kept]
+    own, unasked = [numbers[k] for k in kept], [numbers[k] for k in lost]
+    return replace(found, parts=parts, asked=asked, numbers=own, unasked=unasked) if lost else found
 
 
 def _plain(value: Any) -> Any:
@@ -355,7 +371,12 @@ def cut_at(values: np.ndarray, x: np.ndarray, lengths: np.ndarray | None) -> lis
     """What belongs to each sequence, of values that lie as the steps of x do."""
     if lengths is None:
         return list(values)
-    lengths = lengths.astype(np.int64).reshape(-1)
+    lengths = lengths.reshape(-1)
+    odd = lengths[~((lengths >= 0) & (lengths % 1 == 0))] if lengths.dtype.kind in "biuf" else lengths
+    if len(odd):
+        got = f"{odd[0]} among {len(lengths)}"
+        raise ShapeError("lengths must be whole numbers from 0 on", got=got, do="Count the steps of each sequence")
+    lengths = lengths.astype(np.int64)
     if len(x) == lengths.sum() and len(x) != len(lengths):  # all steps behind each other
         return np.split(values, np.cumsum(lengths)[:-1])
     if len(x) != len(lengths) or x.ndim < 2 or lengths.max(initial=0) > x.shape[1]:
@@ -423,6 +444,13 @@ def tags(found: Found, T: int, kind: str | None) -> tuple[Tensor, Target]:
     if kind not in (None, "classes", "binary"):
         raise UserError("a target of every step must be of classes", got=f"kind={kind!r}", do="Leave kind out")
     words = [[None if word is None or word != word else _word(word) for word in own] for own in found.asked]
+    fraction = next((word for own in words for word in own if word is not None and _is_fraction(word)), None)
+    if kind is None and fraction is not None:
+        raise DataError(
+            f"{found.target} of every step must be a class: a number of every step is not learned",
+            got=f"{fraction}",
+            do="Ask one number a sequence, or pass kind='classes' if such numbers are names",
+        )
     names = sorted({word for own in words for word in own if word is not None}, key=natural)
     if len(names) < 2 or len(names) > MOST_LENGTH:
         raise DataError(
@@ -433,6 +461,10 @@ def tags(found: Found, T: int, kind: str | None) -> tuple[Tensor, Target]:
     for row, own in zip(y, words):
         row[: len(own)] = torch.tensor([NOTHING if word is None else code[word] for word in own[:T]])
     return y, Target("tokens", found.target, tuple(names), dim=len(names))
+
+
+def _is_fraction(word: str) -> bool:
+    return _FRACTION.fullmatch(word.strip()) is not None and float(word) % 1 != 0
 
 
 def _word(value: Any) -> str:
@@ -450,6 +482,7 @@ def _account(found: Found, target: Target, T: int) -> Account:
     notes += [f"{spare:.0%} of all rows is padding: a length below {T} makes them shorter"] if spare > 0.5 else []
     what = f"{target.name}: {len(target.classes)} classes, one a step" if found.each else f"{target}"
     lines = (f"{what}, the target", *(f"{name}: number" for name in found.channels), *found.left_out)
-    lost = (Refusal("the sequence has no step", len(found.empty), tuple(found.empty[:_SHOWN])),) if found.empty else ()
-    read = len(lengths) + len(found.empty)
+    why = {"the sequence has no step": found.empty, "the target is missing": found.unasked}
+    lost = tuple(Refusal(reason, len(of), tuple(of[:_SHOWN])) for reason, of in why.items() if of)
+    read = len(lengths) + len(found.empty) + len(found.unasked)
     return Account(found.source, read, lost, lines, tuple(notes), one="sequence", numbered=f"{found.word}s")

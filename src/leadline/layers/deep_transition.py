@@ -17,7 +17,7 @@ from __future__ import annotations
 from torch import Tensor, nn
 
 from leadline.layers.activation import activation as activation_by_name
-from leadline.layers.steps_there import State, loop
+from leadline.layers.steps_there import State, check_steps, loop
 from leadline.settings import whole
 
 
@@ -56,6 +56,7 @@ class DeepTransition(nn.Module):
 
     def forward(self, x: Tensor, state: State | None = None, there: Tensor | None = None) -> tuple[Tensor, State]:
         """Every step, and the state behind the last one that is there."""
+        check_steps(self, x, state, there)
         read = self.read(x)  # of all steps at once
         return loop(self._step, read, state or (x.new_zeros(len(x), self.dim_output),), there)
 

@@ -22,7 +22,7 @@ from torch import Tensor, nn
 from leadline.errors import UserError
 from leadline.layers.half import guarded
 from leadline.layers.kernel_weights import weights_for, weights_of
-from leadline.layers.steps_there import State, at_last, closed, loop, put_back
+from leadline.layers.steps_there import State, at_last, check_steps, closed, loop, put_back
 from leadline.settings import given, whole
 
 ACTIVATIONS = ("tanh", "relu")
@@ -54,9 +54,10 @@ class Elman(nn.Module):
 
     def forward(self, x: Tensor, state: State | None = None, there: Tensor | None = None) -> tuple[Tensor, State]:
         """Every step, and the state behind the last one that is there."""
+        check_steps(self, x, state, there)
         x = x.to(self.kernel.weight_ih_l0.dtype)
         (z,) = state or (x.new_zeros(len(x), self.dim_output),)
-        if x.shape[1] == 1:
+        if x.shape[1] < 2:
             return loop(self._step, x, (z.to(x.dtype),), there)
         if there is None:
             y, last = self._run(x, z)

@@ -20,7 +20,7 @@ from torch import Tensor, nn
 
 from leadline.errors import UserError
 from leadline.layers.gru import GRU
-from leadline.layers.steps_there import State, loop
+from leadline.layers.steps_there import State, check_steps, loop
 from leadline.settings import whole
 
 
@@ -45,6 +45,7 @@ class LectureGRU(nn.Module):
 
     def forward(self, x: Tensor, state: State | None = None, there: Tensor | None = None) -> tuple[Tensor, State]:
         """Every step, and the state behind the last one that is there."""
+        check_steps(self, x, state, there)
         return loop(self._step, x, state or (x.new_zeros(len(x), self.dim_output),), there)
 
     def _step(self, x: Tensor, state: State) -> State:

@@ -18,7 +18,7 @@ from torch import Tensor, nn
 
 from leadline.errors import UserError
 from leadline.layers.lstm import LSTM
-from leadline.layers.steps_there import State, loop
+from leadline.layers.steps_there import State, check_steps, loop
 from leadline.settings import whole
 
 
@@ -46,6 +46,7 @@ class LectureLSTM(nn.Module):
 
     def forward(self, x: Tensor, state: State | None = None, there: Tensor | None = None) -> tuple[Tensor, State]:
         """Every step, and hidden units and cell behind the last one that is there."""
+        check_steps(self, x, state, there, parts=2)
         nothing = x.new_zeros(len(x), self.dim_output)
         return loop(self._step, x, state or (nothing, nothing), there)
 

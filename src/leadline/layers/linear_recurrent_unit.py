@@ -24,6 +24,7 @@ from torch import Tensor, nn
 
 from leadline.errors import UserError
 from leadline.layers.scan import scan_pairs, wide
+from leadline.layers.steps_there import check_steps
 from leadline.settings import whole
 
 #: steps from which under mixed precision inputs and states of a scan are read and written in 16 bits, and added up in
@@ -79,6 +80,7 @@ class LRU(nn.Module):
         self, x: Tensor, state: tuple[Tensor, ...] | None = None, there: Tensor | None = None
     ) -> tuple[Tensor, tuple[Tensor, ...]]:
         """Every step, and the state behind the last one that is there."""
+        check_steps(self, x, state, there, width=(self.dim_state, 2))
         x = _lowered(x)
         scaled = self.read.weight * self.log_scale.exp().repeat_interleave(2)[:, None]  # γ B: far smaller than B x
         a, b = self._pairs(), F.linear(x, scaled)

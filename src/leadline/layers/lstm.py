@@ -24,7 +24,7 @@ from torch import Tensor, nn
 
 from leadline.layers.half import guarded
 from leadline.layers.kernel_weights import in_one_piece, weights_for, weights_of
-from leadline.layers.steps_there import State, at_last, closed, loop, put_back
+from leadline.layers.steps_there import State, at_last, check_steps, closed, loop, put_back
 from leadline.settings import whole
 
 _HOLD = 1e4  # whose sigmoid is 1 and that of its negative 0, to the last bit, and that is finite in 16 bits too
@@ -52,10 +52,11 @@ class LSTM(nn.Module):
 
     def forward(self, x: Tensor, state: State | None = None, there: Tensor | None = None) -> tuple[Tensor, State]:
         """Every step, and hidden units and cell behind the last one that is there."""
+        check_steps(self, x, state, there, parts=2)
         x = x.to(self.kernel.weight_ih_l0.dtype)
         nothing = x.new_zeros(len(x), self.dim_output)
         h, z = state or (nothing, nothing)
-        if x.shape[1] == 1:
+        if x.shape[1] < 2:
             return loop(self._step, x, (h.to(x.dtype), z.to(x.dtype)), there)
         if there is None:
             y, h, z = self._run(x, h, z, weights_for(self.kernel))

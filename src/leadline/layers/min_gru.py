@@ -16,6 +16,7 @@ from __future__ import annotations
 from torch import Tensor, nn
 
 from leadline.layers.scan import gated_scan, wide
+from leadline.layers.steps_there import check_steps
 from leadline.settings import whole
 
 
@@ -41,5 +42,6 @@ class MinGRU(nn.Module):
         self, x: Tensor, state: tuple[Tensor, ...] | None = None, there: Tensor | None = None
     ) -> tuple[Tensor, tuple[Tensor, ...]]:
         """Every step, and the state behind the last one that is there."""
+        check_steps(self, x, state, there)
         gate, value = wide(self.gate_value(x)).chunk(2, -1)
         return gated_scan(gate, value, state, there)  # eqs. 1 and 2

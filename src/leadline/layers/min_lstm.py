@@ -17,6 +17,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from leadline.layers.scan import gated_scan, wide
+from leadline.layers.steps_there import check_steps
 from leadline.settings import whole
 
 
@@ -42,6 +43,7 @@ class MinLSTM(nn.Module):
         self, x: Tensor, state: tuple[Tensor, ...] | None = None, there: Tensor | None = None
     ) -> tuple[Tensor, tuple[Tensor, ...]]:
         """Every step, and the state behind the last one that is there."""
+        check_steps(self, x, state, there)
         forget, write, value = wide(self.gates_value(x)).chunk(3, -1)
         gate = F.logsigmoid(forget) - F.logsigmoid(write)  # eq. 2
         return gated_scan(gate, value, state, there)

@@ -51,6 +51,10 @@ def from_torch(stack: nn.RNNBase) -> list[nn.Module]:
     >>> [type(layer).__name__ for layer in layers], layers[1].dim
     (['Bidirectional', 'Bidirectional'], 10)
     """
+    if not isinstance(stack, (nn.RNN, nn.LSTM, nn.GRU)):
+        raise UserError(
+            "a stack must be an nn.RNN, nn.LSTM or nn.GRU", got=type(stack).__name__, do="Pass one of the three"
+        )
     if isinstance(stack, nn.LSTM) and stack.proj_size:
         raise UserError(
             "an LSTM must show its cells as they are", got=f"proj_size={stack.proj_size}", do="Build it without"
@@ -71,12 +75,8 @@ def _one(stack: nn.RNNBase, name: str) -> nn.Module:
         layer = LSTM(dim, units, bias)
     elif isinstance(stack, nn.GRU):
         layer = GRU(dim, units, bias)
-    elif isinstance(stack, nn.RNN):
-        layer = Elman(dim, units, stack.nonlinearity, bias)
     else:
-        raise UserError(
-            "a stack must be an nn.RNN, nn.LSTM or nn.GRU", got=type(stack).__name__, do="Pass one of the three"
-        )
+        layer = Elman(dim, units, str(stack.nonlinearity), bias)
     layer.to(read)
     with torch.no_grad():
         for own, p in layer.kernel.named_parameters():

@@ -347,12 +347,17 @@ def _wide(*tensors: Tensor) -> list[Tensor]:
     dtype = torch.float64 if any(t.dtype == torch.float64 for t in tensors) else torch.float32
     if tensors[0].dim() == 3:
         return [t.to(dtype) for t in tensors]
-    return [torch.view_as_complex(t.to(dtype) if _adjacent(t) else t.to(dtype).contiguous()) for t in tensors]
+    return [torch.view_as_complex(t.to(dtype) if _adjacent(t) else _laid_out(t.to(dtype))) for t in tensors]
 
 
 def _adjacent(t: Tensor) -> bool:
     """Whether pairs lie as complex numbers do."""
-    return t.stride(-1) == 1 and not any(step % 2 for step in (*t.stride()[:-1], t.storage_offset()))
+    return t.numel() > 0 and t.stride(-1) == 1 and not any(step % 2 for step in (*t.stride()[:-1], t.storage_offset()))
+
+
+def _laid_out(t: Tensor) -> Tensor:
+    """One number behind the other. `contiguous` leaves a tensor without any as it is, whatever its strides."""
+    return t.contiguous() if t.numel() else t.new_empty(t.shape)
 
 
 def _narrow(t: Tensor, like: Tensor) -> Tensor:

@@ -16,9 +16,51 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
+
+from leadline.errors import ShapeError
 
 State = tuple[Tensor, ...]
+
+
+def check_steps(
+    layer: nn.Module,
+    x: Tensor,
+    state: State | None,
+    there: Tensor | None,
+    parts: int = 1,
+    width: tuple[int, ...] | None = None,
+) -> None:
+    """Refuses what does not fit a recurrent layer. Kernels may read it without a word, past the end of their weights.
+
+    Args:
+        layer: with its `dim` and `dim_output`.
+        parts: of its state.
+        width: of each part; `dim_output` by default.
+
+    >>> from leadline.layers.gru import GRU
+    >>> check_steps(GRU(3, 5), torch.zeros(2, 7, 4), None, None)
+    Traceback (most recent call last):
+    leadline.errors.ShapeError: GRU reads (B, T, 3). Got x of shape (2, 7, 4). Build it with dim=4, or pass 3 channels.
+    """
+    name, dim = type(layer).__name__, layer.dim
+    if x.dim() != 3 or x.shape[2] != dim:
+        do = f"Build it with dim={x.shape[2]}, or pass {dim} channels" if x.dim() == 3 else "Pass rows of steps"
+        raise ShapeError(f"{name} reads (B, T, {dim})", got=f"x of shape {tuple(x.shape)}", do=do)
+    if there is not None and (there.dtype != torch.bool or there.shape != x.shape[:2]):
+        raise ShapeError(
+            "there must be a truth value for each step of x",
+            got=f"there of shape {tuple(there.shape)} and {there.dtype}, x of shape {tuple(x.shape)}",
+            do="Pass (B, T) of truth values",
+        )
+    own = (x.shape[0], *((layer.dim_output,) if width is None else width))
+    if state and (len(state) != parts or any(part.shape != own for part in state)):
+        shapes = ", ".join(str(tuple(part.shape)) for part in state)
+        raise ShapeError(
+            f"the state of {name} must be {parts} of shape {own} for x of {x.shape[0]} rows",
+            got=f"{len(state)}: {shapes}",
+            do="Pass the state that the layer gave, of the same rows",
+        )
 
 
 def order_of(there: Tensor) -> Tensor:

@@ -129,6 +129,8 @@ def alignment(
         weights = seen.model.alignment(x) if isinstance(seen.model, Aligned) else _crossed(seen.model, x, layer)
     pad, words = getattr(seen.model, "pad", 0), words_of(x, seen.inputs)
     lengths = [(int(s), 1 + int(t)) for s, t in zip((x[:, :first] != pad).sum(1), (x[:, first + 1 :] != pad).sum(1))]
+    if not all(s for s, _ in lengths):
+        raise UserError("a source must have words to look at", got="an empty one", do="Leave it out")
     plain = isinstance(seen.inputs, Tokens) and seen.inputs.tokenizer.kind == "words"
     said = [
         [w.removeprefix("␣") if plain else w for w in row[first + 1 : first + t]] for row, (_, t) in zip(words, lengths)

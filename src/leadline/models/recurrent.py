@@ -236,7 +236,7 @@ class Recurrent(nn.Module, Configured):
             raise UserError(
                 "head next must score all words, none of which it has seen",
                 got=f"{got} with num_tokens={self.num_tokens}",
-                do="Use head='steps'" if self.bidirectional else f"Pass dim_output={self.num_tokens}",
+                do="Leave bidirectional out" if self.bidirectional else f"Pass dim_output={self.num_tokens}",
             )
         if self.bidirectional and self.dim % 2:
             raise UserError("dim must be even in two directions", got=f"dim={self.dim}", do=f"Pass {self.dim + 1}")
