@@ -114,7 +114,7 @@ def test_what_is_wrong_is_said_in_a_sentence(baskets, capsys):
         (["scans.csv", *ends, "--coordinates", "4"], "4 coordinates. Got 3 columns of numbers: x, y, z"),
         (["empty.npz", "--coordinates", "3", "--epochs", "1", "--width", "0.1"], "no member at all in set 1"),
         (["scans.csv", "--set", "scan", "--model", "DeepSets"], "--set basket, --target customer"),
-        (["baskets.csv", "--set", "basket", "--target", "price"], "price must be one number for all members of a set"),
+        (["baskets.csv", "--set", "basket", "--target", "price"], "price of every member must be a class"),
         (["scans.csv", "--set", "nr", "--target", "part"], "set must name a column"),
     ):
         assert main(["train", *line]) == 2, line

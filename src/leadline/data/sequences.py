@@ -439,17 +439,17 @@ def _check_room(count: int, T: int, channels: int, longest: int) -> None:
         )
 
 
-def tags(found: Found, T: int, kind: str | None) -> tuple[Tensor, Target]:
-    """A class for every step, `NOTHING` where there is none."""
+def tags(found: Found, T: int, kind: str | None, step: str = "step", whole: str = "sequence") -> tuple[Tensor, Target]:
+    """A class for every step, `NOTHING` where there is none. The last two are what messages call them."""
     if kind not in (None, "classes", "binary"):
-        raise UserError("a target of every step must be of classes", got=f"kind={kind!r}", do="Leave kind out")
+        raise UserError(f"a target of every {step} must be of classes", got=f"kind={kind!r}", do="Leave kind out")
     words = [[None if word is None or word != word else _word(word) for word in own] for own in found.asked]
     fraction = next((word for own in words for word in own if word is not None and _is_fraction(word)), None)
     if kind is None and fraction is not None:
         raise DataError(
-            f"{found.target} of every step must be a class: a number of every step is not learned",
+            f"{found.target} of every {step} must be a class: a number of every {step} is not learned",
             got=f"{fraction}",
-            do="Ask one number a sequence, or pass kind='classes' if such numbers are names",
+            do=f"Ask one number a {whole}, or pass kind='classes' if such numbers are names",
         )
     names = sorted({word for own in words for word in own if word is not None}, key=natural)
     if len(names) < 2 or len(names) > MOST_LENGTH:

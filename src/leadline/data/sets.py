@@ -89,8 +89,7 @@ def sets(
     _check(found, whole("coordinates", coordinates, 0), C, M)
     x = padded(found.parts, M)
     if found.each:
-        y, what = tags(found, M, kind)
-        _check_classes(what, found.source)
+        y, what = tags(found, M, kind, "member", "set")
     else:
         outcome = read_outcome(found.target, cells_of(found.asked, found.target))
         y, what = outcome.settle(np.arange(len(x)), kind, found.at)
@@ -222,24 +221,6 @@ def _check(found: Found, coordinates: int, C: int, M: int) -> None:
             got=f"{len(found.parts)} of up to {M} members",
             do="Draw some of the members of each set",
         )
-
-
-def _check_classes(target: Target, source: str) -> None:
-    """Refuses numbers, one a member, that would each become a class."""
-    if any("." in name for name in target.classes) and all(_is_number(name) for name in target.classes):
-        raise DataError(
-            f"{target.name} must be one number for all members of a set, or a class for each",
-            got=f"{counted(len(target.classes), 'different number')} within sets of {source}",
-            do="Name a target that belongs to the set, or write classes in place of the numbers",
-        )
-
-
-def _is_number(word: str) -> bool:
-    try:
-        float(word)
-    except ValueError:
-        return False
-    return True
 
 
 def _account(found: Found, target: Target) -> Account:
