@@ -6,7 +6,8 @@
 
 On a GPU one step of `Cached`, the choice of the word included, is recorded as a CUDA graph and replayed: words, places
 and scores stay in buffers of the device, and the host reads words when a handful have come. Of a plain chain of layers
-a step has kernels of its own (`leadline.layers.one_row`, `many_rows`). Deleting any of these loses speed only.
+a step has kernels of its own (`leadline.layers.one_row`, `many_rows`), a handful of steps are recorded together, and so
+is the reading of prompts of a size that comes again. Deleting any of these loses speed only.
 
 Shapes     prompts (B, T);  lengths (B,);  scores (B, V)
 """
@@ -83,6 +84,7 @@ def scorer_of(model: nn.Module, room: int, source: Tensor | None = None, length:
     return Recomputing(score, length)
 
 
+_SIZES = 8  # of prompts that are remembered
 _ALIGNED = 64  # rooms are a multiple of this, which fused kernels like
 
 
@@ -181,19 +183,39 @@ class Cached:
         self._chain = chain if chain is not None and known and fits(chain) else None
         self.source = None if source is None else source.to(self.device)
         self.cache: Cache | None = None
-        self._graphs: dict[Choice | None, _Replayed] = {}
+        self._graphs: dict[tuple[Choice | None, int], _Replayed] = {}
+        self._prompts: dict[int, tuple[Tensor, Tensor, _Replayed] | None] = {}  # that came, by their size
         self._likeliest: Choice | None = None  # by which the largest of the scores were found
         self._seeds = torch.zeros(0, dtype=torch.long)  # those that the device has
 
     @torch.no_grad()
     def start(self, prompts: Tensor, lengths: Tensor) -> Tensor:
         """Scores behind each prompt."""
-        num, size = prompts.shape
+        num = len(prompts)
         _known(prompts, getattr(self.model, "num_tokens", None))
-        prompts, lengths = prompts.to(self.device), lengths.to(self.device)
         if self.cache is None or len(self.at) != num or self.source is not None:
             self._make_room(num)
-        cache = cast(Cache, self.cache)
+        self._read(prompts.to(self.device), lengths.to(self.device))
+        self._likeliest = None
+        return self.scores.clone()
+
+    def _read(self, prompts: Tensor, lengths: Tensor) -> None:
+        """Prompts of a size that comes again are read by what was recorded of it."""
+        size = prompts.shape[1]
+        if not self.record or self.own is None or size not in self._prompts:
+            self._prompts = {size: None} if len(self._prompts) == _SIZES else {**self._prompts, size: None}
+            self._read_once(prompts, lengths)
+            return
+        if self._prompts[size] is None:
+            own = prompts.clone(), lengths.clone()
+            self._prompts[size] = *own, _Replayed(lambda: self._read_once(*own), [])
+        given, ends, again = cast(tuple[Tensor, Tensor, _Replayed], self._prompts[size])
+        given.copy_(prompts)
+        ends.copy_(lengths)
+        again.graph.replay()
+
+    def _read_once(self, prompts: Tensor, lengths: Tensor) -> None:
+        (num, size), cache = prompts.shape, cast(Cache, self.cache)
         cache.at = torch.arange(size, device=self.device).expand(num, size)
         cache.there = cache.at < lengths[:, None]
         with deferred():  # of all places of a prompt, only the last is scored
@@ -205,8 +227,6 @@ class Cached:
         if self.scores is None or self.scores.shape != scores.shape:
             self.scores = torch.empty_like(scores, dtype=torch.promote_types(scores.dtype, torch.float32))
         self.scores.copy_(scores)
-        self._likeliest = None
-        return self.scores.clone()
 
     def _scored(self, found: Tensor | Deferred) -> Tensor:
         """The scores themselves; the weights that make them are rounded up once, not at each word."""
@@ -239,8 +259,11 @@ class Cached:
             if self.own is not None and choice.takes_likeliest and self._likeliest is not choice:
                 self.own.next.given(self.scores, cast(Tensor | None, choice.allowed))
                 self._likeliest = choice
-            for _ in range(num):
-                self._replay(choice)
+            if self.own is not None and num == AT_A_TIME:
+                self._replay(choice, num)
+            else:
+                for _ in range(num):
+                    self._replay(choice)
             return self.words[:, :num], self.log_p[:, :num]
 
         if self.device.type != "cuda":
@@ -275,7 +298,7 @@ class Cached:
         self.at, self.tokens, self.seeds = whole_numbers(num, 1), whole_numbers(num, 1), whole_numbers(num)
         self.number, self.slot, self.words = whole_numbers(1)[0], whole_numbers(1), whole_numbers(num, AT_A_TIME)
         self.log_p = torch.zeros(num, AT_A_TIME, device=self.device)
-        self.scores, self._graphs, self._likeliest, self.own = None, {}, None, None
+        self.scores, self._graphs, self._prompts, self._likeliest, self.own = None, {}, {}, None, None
         self._seeds = torch.zeros(0, dtype=torch.long)
         if self._chain is not None:
             at = Places(self.tokens, self.at, self.words, self.log_p, self.slot, self.number, self.length)
@@ -284,19 +307,24 @@ class Cached:
             self.scores = self.own.next.scores
 
     @torch.no_grad()
-    def _replay(self, choice: Choice | None) -> None:
-        if self.record and choice not in self._graphs:
+    def _replay(self, choice: Choice | None, num: int = 1) -> None:
+        """As many words in turn: recorded together, they follow each other without a gap."""
+        if self.record and (choice, num) not in self._graphs:
             near = choice if choice is None else choice.on(self.device)
             state = [self.at, self.tokens, self.number, self.slot, self.words, self.log_p, self.scores]
             state += [part for kept in cast(Cache, self.cache).states for part in kept]
             state += [] if self.own is None else self.own.next.state
             try:
-                self._graphs[choice] = _Replayed(lambda: self._one(near), state)
+                self._graphs[choice, num] = _Replayed(lambda: self._words(near, num), state)
             except RuntimeError:  # a model that asks the host something on its way
                 self.record = False
         if self.record:
-            self._graphs[choice].graph.replay()
+            self._graphs[choice, num].graph.replay()
         else:
+            self._words(choice, num)
+
+    def _words(self, choice: Choice | None, num: int) -> None:
+        for _ in range(num):
             self._one(choice)
 
     def _one(self, choice: Choice | None) -> None:

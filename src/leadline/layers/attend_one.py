@@ -20,7 +20,7 @@ from torch import Tensor
 
 from leadline.layers.cuda import Kernel, can_compile
 
-_WARPS = 4
+_FEW, _MANY = 4, 16  # warps of a block, where there are many blocks and where there are few
 
 
 def can_attend_one(q: Tensor, keys: Tensor) -> bool:
@@ -65,13 +65,17 @@ def _(q: Tensor, k: Tensor, v: Tensor, keys: Tensor, values: Tensor, at: Tensor,
     out = torch.empty(q.shape, dtype=q.dtype, device=q.device)
     strides = (stride // 8 for t in (q, k, v, keys) for stride in t.stride()[:2])
     places = at.expand(B, 1).contiguous()  # rows that begin with one word may share its place, expanded
-    _kernel(K, scale, q.device)(B * H, 32 * _WARPS, q, k, v, keys, values, places, out, H, G, *strides)
+    early = torch.cuda.get_device_capability(q.device) >= (9, 0)
+    crowded = torch.cuda.get_device_properties(q.device).multi_processor_count < B * H
+    warps = _FEW if crowded else _MANY
+    kernel = _kernel(K, scale, warps, q.device)
+    kernel(B * H, 32 * warps, q, k, v, keys, values, places, out, H, G, *strides, early=early)
     return out
 
 
 @functools.cache
-def _kernel(K: int, scale: float, device: torch.device) -> Kernel:
-    return Kernel("attend_one.cu", "attend_one", {"K": K, "SCALE": scale, "WARPS": _WARPS}, device)
+def _kernel(K: int, scale: float, warps: int, device: torch.device) -> Kernel:
+    return Kernel("attend_one.cu", "attend_one", {"K": K, "SCALE": scale, "WARPS": warps}, device)
 
 
 def _in_eights(t: Tensor) -> bool:

@@ -89,9 +89,12 @@ class SelfAttention(nn.Module):
 
     def queries_keys_values(self, x: Tensor, at: Tensor | None = None) -> tuple[Tensor, Tensor, Tensor]:
         """Eq. 1, in heads: (B, H, T, K), (B, G, T, K), (B, G, T, K)."""
+        return self.heads_of(self.query_key_value(x), at)
+
+    def heads_of(self, x: Tensor, at: Tensor | None = None) -> tuple[Tensor, Tensor, Tensor]:
+        """The same of W x + b (B, T, (H + 2 G) K)."""
         sizes = [count * self.dim_head for count in (self.heads, self.groups, self.groups)]
-        parts = self.query_key_value(x).split(sizes, -1)
-        q, k, v = (in_heads(part, self.dim_head) for part in parts)
+        q, k, v = (in_heads(part, self.dim_head) for part in x.split(sizes, -1))
         return (q, k, v) if self.turn is None else (self.turn(q, at), self.turn(k, at), v)
 
 

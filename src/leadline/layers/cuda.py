@@ -14,6 +14,7 @@ from torch import Tensor
 
 _HERE = Path(__file__).parent
 _SHARED = 8  # CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
+_PROGRAMMATIC = 6  # CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION
 
 
 @functools.cache
@@ -53,18 +54,38 @@ class Kernel:
             self.handle = _function(file, function, tuple(sizes.items()), torch.cuda.current_device())
             _check(_driver().cuFuncSetAttribute(self.handle, _SHARED, shared))
 
-    def __call__(self, programs: int, threads: int, *args: Tensor | int, at_once: bool = False) -> None:
+    def __call__(self, programs: int, threads: int, *args: Tensor | int, early: bool = False) -> None:
         """Launch it on the current stream; a whole number is passed as an int.
 
         Args:
-            at_once: its programs wait for each other, so all of them must run, or none.
+            early: it may start while the kernel before it still runs, for it waits inside.
         """
         held = [ctypes.c_void_p(a.data_ptr()) if isinstance(a, Tensor) else ctypes.c_int(a) for a in args]
         pointers = (ctypes.c_void_p * len(held))(*(ctypes.addressof(a) for a in held))
+        attributes = (_Attribute * early)(*[_Attribute(_PROGRAMMATIC, value=1)] * early)
         with torch.cuda.device(self.device):
-            stream = ctypes.c_void_p(torch.cuda.current_stream().cuda_stream)
-            grid = self.handle, programs, 1, 1, threads, 1, 1, self.shared, stream, pointers
-            _check(_driver().cuLaunchCooperativeKernel(*grid) if at_once else _driver().cuLaunchKernel(*grid, None))
+            stream = torch.cuda.current_stream().cuda_stream
+            launch = _Launch((programs, 1, 1), (threads, 1, 1), self.shared, stream, attributes, early)
+            _check(_driver().cuLaunchKernelEx(ctypes.byref(launch), self.handle, pointers, None))
+
+
+class _Attribute(ctypes.Structure):
+    """CUlaunchAttribute, with a value that is a whole number."""
+
+    _fields_ = [("name", ctypes.c_int), ("pad", ctypes.c_int), ("value", ctypes.c_int), ("rest", ctypes.c_int * 15)]
+
+
+class _Launch(ctypes.Structure):
+    """CUlaunchConfig."""
+
+    _fields_ = [
+        ("grid", ctypes.c_uint * 3),
+        ("block", ctypes.c_uint * 3),
+        ("shared", ctypes.c_uint),
+        ("stream", ctypes.c_void_p),
+        ("attributes", ctypes.POINTER(_Attribute)),
+        ("count", ctypes.c_uint),
+    ]
 
 
 @functools.cache

@@ -8,6 +8,8 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+import torch
+
 
 @functools.cache
 def has_triton() -> bool:
@@ -28,3 +30,20 @@ def kernels(text: str) -> Any:
     spec.loader.exec_module(module)
     module.folder = folder  # type: ignore[attr-defined]  # lives as long as the kernels
     return module
+
+
+@functools.cache
+def early(device: torch.device) -> dict[str, Any]:
+    """How a kernel with a flag EARLY is launched. Where a device can, it starts while the one before it still runs, and
+    waits for it inside, before it reads what that one writes."""
+    can = torch.version.cuda is not None and torch.cuda.get_device_capability(device) >= (9, 0)
+    return {"EARLY": True, "launch_pdl": True} if can else {"EARLY": False}
+
+
+def power(size: int) -> int:
+    """The least power of 2 that holds it, at least 16.
+
+    >>> power(3), power(768)
+    (16, 1024)
+    """
+    return max(16, 1 << (size - 1).bit_length())

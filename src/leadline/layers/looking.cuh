@@ -18,13 +18,12 @@ __device__ __forceinline__ u32 two(float x, float y) {
 
 struct Looking {
     const uint4 *keys, *values;
-    int first, last;               // places
+    int last;                      // place
     uint4 key[KEYS], value[KEYS];  // those of the next turn
     float q[8], sum[8], most, total;
 
     __device__ __forceinline__ int place(int turn, int i) const {
-        int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
-        return first + ((turn * WARPS + warp) * KEYS + i) * GROUPS + lane / LANES;
+        return ((turn * WARPS + threadIdx.x / 32) * KEYS + i) * GROUPS + threadIdx.x % 32 / LANES;
     }
     // for places below `end`, which may lie behind the last: what is there is not looked at
     __device__ __forceinline__ void ask(int turn, int end) {
@@ -36,7 +35,7 @@ struct Looking {
     }
     // with what was asked for; `own`, of one warp, is the query's own key and value (2 K), which is in no room yet
     __device__ __forceinline__ void look(const float* query, const float* own, float scale) {
-        const int warp = threadIdx.x / 32, lane = threadIdx.x % 32, sub = lane % LANES * 8;
+        const int lane = threadIdx.x % 32, sub = lane % LANES * 8;
         most = LEAST, total = 0;
 #pragma unroll
         for (int i = 0; i < 8; ++i) q[i] = query[sub + i] * scale, sum[i] = 0;
@@ -51,7 +50,7 @@ struct Looking {
                 for (int i = 0; i < 8; ++i) sum[i] = own[K + sub + i];
             }
         }
-        for (int turn = 0; first + (turn * WARPS + warp) * KEYS * GROUPS < last; ++turn) {
+        for (int turn = 0; (turn * WARPS + threadIdx.x / 32) * KEYS * GROUPS < last; ++turn) {
             float y[KEYS], larger = most;
             uint4 v[KEYS];
 #pragma unroll
@@ -96,9 +95,9 @@ struct Looking {
     }
 };
 
-// what the warps of a block found, one number of it a thread
+// what the warps of a block found
 struct Heads {
-    float sums[WARPS][K];
+    alignas(8) float sums[WARPS][K];
     float2 shares[WARPS];
 
     __device__ __forceinline__ void put(const Looking& o) {
@@ -108,15 +107,23 @@ struct Heads {
             for (int i = 0; i < 8; ++i) sums[warp][lane * 8 + i] = o.sum[i];
         if (!lane) shares[warp] = make_float2(o.most, o.total);
     }
-    __device__ __forceinline__ float3 of(int k) const {  // the sum, the largest score, and the sum of shares
-        float most = LEAST, total = 0, y = 0;
+    // numbers 2 i and 2 i + 1 of the whole; all lanes of a warp must ask
+    __device__ __forceinline__ float2 of(int i) const {
+        const int lane = threadIdx.x % 32;
+        const float2 own = lane < WARPS ? shares[lane] : make_float2(LEAST, 0);
+        float most = own.x, x = 0, y = 0;
 #pragma unroll
-        for (int w = 0; w < WARPS; ++w) most = fmaxf(most, shares[w].x);
+        for (int d = 16; d; d /= 2) most = fmaxf(most, __shfl_xor_sync(~0u, most, d));
+        float share = __expf(own.x - most), total = share * own.y;
+#pragma unroll
+        for (int d = 16; d; d /= 2) total += __shfl_xor_sync(~0u, total, d);
+        share = __fdividef(share, total);
 #pragma unroll
         for (int w = 0; w < WARPS; ++w) {
-            float a = __expf(shares[w].x - most);
-            total += a * shares[w].y, y += a * sums[w][k];
+            const float a = __shfl_sync(~0u, share, w);
+            const float2 z = reinterpret_cast<const float2*>(sums[w])[i];
+            x = fmaf(a, z.x, x), y = fmaf(a, z.y, y);
         }
-        return make_float3(y, most, total);
+        return make_float2(x, y);
     }
 };

@@ -1,9 +1,12 @@
-"""One more word of many rows: torch's matrix products, with everything between them in one kernel each.
+"""One more word of many rows: a kernel for each matrix product, and one for what stands between two of them.
 
     join      h <- h + branch,   y = N(h)                          (1)
     look      branch = W_o heads(W y + b) + b_o                    (2)   by `attend_one`
     think     branch = W₂ a(W₁ y + b₁) + b₂                        (3)
     score     E N(h), and the largest of each block of words       (4)   `leadline.layers.next_word`
+
+Products are those of `few_rows`, or torch's. Each kernel starts while the one before it still runs: what is ready, as
+weights and keys of earlier words, it asks for meanwhile.
 
 Deleting this file loses speed only: `Cached` then takes the model's own step.
 
@@ -18,34 +21,49 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from leadline.layers import few_rows
 from leadline.layers.attend_one import attend_one
 from leadline.layers.attention import SelfAttention, joined
 from leadline.layers.cache import Cache
+from leadline.layers.feed_forward import FeedForward
 from leadline.layers.gelu_tanh import TanhGELU
-from leadline.layers.kernels import kernels
-from leadline.layers.next_word import NextWord, Parts, Places, power
+from leadline.layers.kernels import early, kernels, power
+from leadline.layers.next_word import NextWord, Parts, Places
 from leadline.layers.positions import LearnedPositions
 from leadline.layers.unembedding import rounded
 
 _KERNEL = """
 import triton
 import triton.language as tl
+from triton.language.extra.cuda import gdc_launch_dependents, gdc_wait
 
 
 @triton.jit
-def join(h, branch, gain, shift, y, D, eps, ADD: tl.constexpr, RMS: tl.constexpr, BLOCK: tl.constexpr):
+def join(h, parts, bias, gain, shift, y, B, D, eps, S: tl.constexpr, BIASED: tl.constexpr, RMS: tl.constexpr,
+         BLOCK: tl.constexpr, EARLY: tl.constexpr):
     b = tl.program_id(0).to(tl.int64)
     d = tl.arange(0, BLOCK)
     here = d < D
+    g = tl.load(gain + d, mask=here, other=0.0).to(tl.float32)
+    if not RMS:
+        offset = tl.load(shift + d, mask=here, other=0.0).to(tl.float32)
+    if BIASED:
+        more = tl.load(bias + d, mask=here, other=0.0).to(tl.float32)
+    if EARLY:
+        gdc_launch_dependents()
+        gdc_wait()
     x = tl.load(h + b * D + d, mask=here, other=0.0)
-    if ADD:
-        x += tl.load(branch + b * D + d, mask=here, other=0.0).to(tl.float32)
+    for s in tl.static_range(S):
+        x += tl.load(parts + (s * B + b) * D + d, mask=here, other=0.0).to(tl.float32)
+    if BIASED:
+        x += more
+    if S:
         tl.store(h + b * D + d, x, mask=here)
     if not RMS:
         x = tl.where(here, x - tl.sum(x) / D, 0.0)
-    x = x * tl.rsqrt(tl.sum(x * x) / D + eps) * tl.load(gain + d, mask=here, other=0.0).to(tl.float32)
+    x = x * tl.rsqrt(tl.sum(x * x) / D + eps) * g
     if not RMS:
-        x += tl.load(shift + d, mask=here, other=0.0).to(tl.float32)
+        x += offset
     tl.store(y + b * D + d, x.to(y.dtype.element_ty), mask=here)
 """
 
@@ -84,30 +102,32 @@ class ManyRows:
         for (look, think), room in zip(self.parts.layers, self.cache.rooms, strict=True):
             attention: Any = look.branch
             y = _join(h, branch, look.norm, self.parts.embed.dtype)  # eq. 1
-            q, k, v = attention.queries_keys_values(y[:, None], self.next.places.at)
+            q, k, v = attention.heads_of(few_rows.linear(y, attention.query_key_value)[:, None], self.next.places.at)
             scale = attention.dim_head**-0.5 if attention.scale is None else attention.scale
             heads = attend_one(q, k, v, room.keys, room.values, self.next.places.at, scale)
-            branch = attention.out(joined(heads)[:, 0])  # eq. 2
+            branch = few_rows.linear_in_parts(joined(heads)[:, 0], attention.out)  # eq. 2
             branch = _network(think.branch, _join(h, branch, think.norm, y.dtype))  # eq. 3
         y = _join(h, branch, self.parts.leave, self.parts.embed.dtype)
         self.next.largest(F.linear(y, self.unembed))  # eq. 4
 
 
-def _network(network: Any, y: Tensor) -> Tensor:
+def _network(network: nn.Module, y: Tensor) -> few_rows.Parts:
     """Eq. 3; the activation of GPT-2 is part of the product that feeds it."""
-    plain = isinstance(getattr(network, "activation", None), TanhGELU) and not network.gated
-    if not plain or network.widen.bias is None or not y.is_cuda:
-        return network(y)
-    return network.narrow(torch._addmm_activation(network.widen.bias, y, network.widen.weight.T, use_gelu=True))
+    if not isinstance(network, FeedForward) or network.gated:
+        return few_rows.Parts(network(y)[None], None)
+    gelu = isinstance(network.activation, TanhGELU)
+    y = few_rows.linear(y, network.widen, gelu)
+    return few_rows.linear_in_parts(y if gelu else network.activation(y), network.narrow)
 
 
-def _join(h: Tensor, branch: Tensor | None, norm: Any, dtype: torch.dtype) -> Tensor:
+def _join(h: Tensor, branch: few_rows.Parts | None, norm: Any, dtype: torch.dtype) -> Tensor:
     """Eq. 1."""
     (B, D), y = h.shape, torch.empty(h.shape, dtype=dtype, device=h.device)
     gain, shift, rms, eps = norm_of(norm)
+    parts, bias = branch or (h[:0], None)
     kernels(_KERNEL).join[(B,)](
-        h, h if branch is None else branch, gain, shift, y, D, eps,
-        ADD=branch is not None, RMS=rms, BLOCK=power(D), num_warps=4,
+        h, parts, gain if bias is None else bias, gain, shift, y, B, D, eps, S=len(parts), BIASED=bias is not None,
+        RMS=rms, BLOCK=power(D), num_warps=4, **early(h.device),
     )  # fmt: skip
     return y
 

@@ -16,7 +16,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from leadline.layers.kernels import kernels
+from leadline.layers.kernels import early, kernels, power
 from leadline.layers.positions import LearnedPositions
 from leadline.layers.sublayer import Sublayer
 
@@ -25,12 +25,16 @@ WORDS = 64  #: of a block
 _KERNEL = """
 import triton
 import triton.language as tl
+from triton.language.extra.cuda import gdc_launch_dependents, gdc_wait
 
 
 @triton.jit
 def enter(best, where, mass, tokens, embed, place, at, h, words, log_p, slot, num_words, D, P,
-          CHOOSE: tl.constexpr, PLACED: tl.constexpr, BLOCKS: tl.constexpr, BLOCK: tl.constexpr):
+          CHOOSE: tl.constexpr, PLACED: tl.constexpr, BLOCKS: tl.constexpr, BLOCK: tl.constexpr, EARLY: tl.constexpr):
     b = tl.program_id(0)
+    if EARLY:
+        gdc_wait()
+        gdc_launch_dependents()  # a step begins when the one before it is over: its keys and values are read early
     if CHOOSE:
         p = tl.arange(0, BLOCKS)
         here = p < P
@@ -55,9 +59,12 @@ def enter(best, where, mass, tokens, embed, place, at, h, words, log_p, slot, nu
 
 
 @triton.jit
-def largest(given, allowed, scores, best, where, mass, at, slot, number, most_at, width, V, P, WORDS: tl.constexpr):
+def largest(given, allowed, scores, best, where, mass, at, slot, number, most_at, width, V, P, WORDS: tl.constexpr,
+            EARLY: tl.constexpr):
     b = tl.program_id(0).to(tl.int64)
     p = tl.program_id(1)
+    if EARLY:
+        gdc_wait()
     if p == 0:
         tl.store(at + b, tl.minimum(tl.load(at + b) + 1, most_at))
         if b == 0:
@@ -154,7 +161,7 @@ class NextWord:
         kernels(_KERNEL).enter[(B,)](
             self.best, self.where, self.mass, at.tokens, parts.embed, place, at.at, self.h, at.words, at.log_p,
             at.slot, at.words.shape[1], D, self.P, CHOOSE=choose, PLACED=parts.place is not None,
-            BLOCKS=power(self.P), BLOCK=power(D), num_warps=4,
+            BLOCKS=power(self.P), BLOCK=power(D), num_warps=4, **early(self.h.device),
         )  # fmt: skip
         return self.h
 
@@ -163,14 +170,5 @@ class NextWord:
         (B, V), at = self.scores.shape, self.places
         kernels(_KERNEL).largest[(B, self.P)](
             scores, self.allowed, self.scores, self.best, self.where, self.mass, at.at, at.slot, at.number,
-            at.length - 1, scores.stride(0), V, self.P, WORDS=self.block, num_warps=4,
+            at.length - 1, scores.stride(0), V, self.P, WORDS=self.block, num_warps=4, **early(scores.device),
         )  # fmt: skip
-
-
-def power(size: int) -> int:
-    """The least power of 2 that holds it, at least 16.
-
-    >>> power(3), power(768)
-    (16, 1024)
-    """
-    return max(16, 1 << (size - 1).bit_length())
