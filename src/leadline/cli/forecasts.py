@@ -38,8 +38,11 @@ def beside_naive(run: Run, split: str, screen: Screen) -> dict[str, Any]:
         title=f"on {split}, {counted(found.rows, 'window')}, {found.apart} of which do not overlap; in the unit of "
         f"{found.unit}",
     )
-    if found.share is not None:
-        screen.say(f"the model goes {found.share:.0%} of the way from a linear forecast to that of the network")
+    if found.followed is not None:
+        screen.say(
+            f"the model goes {found.followed:.0%} of the way from {season} to a linear forecast, and from there "
+            f"{found.share:.0%} to that of the network: as far as each was right on what had come by then"
+        )
     return {"forecast": found.to_dict()}
 
 

@@ -348,9 +348,10 @@ class Windows(Inputs):
         first = self.window
         if self.place(laid.one.name) is not None:
             until = np.inf if self.until is None else self.until
-            first = max(1, int(np.searchsorted(laid.one.moments[: len(laid.one)], until - 1e-9)))
+            first = int(np.searchsorted(laid.one.moments[: len(laid.one)], until - 1e-9)) or first
         origins = self.whole(laid, first, len(laid.one))
-        return Split(self.windows(laid, origins), answer(self.asked(laid, origins)))
+        moments = torch.from_numpy(laid.one.moments[origins])
+        return Split(self.windows(laid, origins), answer(self.asked(laid, origins)), time=moments)
 
     def naive(self, x: Tensor) -> Tensor:
         """The value of a season ago for each step ahead (eq. 7), (N, H), in deviations from the series' mean."""
