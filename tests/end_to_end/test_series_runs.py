@@ -52,6 +52,7 @@ def test_a_series_is_trained_told_and_forecast(sales, capsys):
     assert all(float(row["low"]) < float(row["predicted"]) < float(row["high"]) for row in rows)
     assert main(["evaluate", "run"]) == 0
     shown = capsys.readouterr().out.replace("\n    ", " ")
+    assert shown.startswith("of the network alone; the forecasts that predict gives are told below\nsplit")
     assert "of the way from the value 12 steps before to a linear forecast" in shown
     assert "rmse_3" not in shown
     assert main(["evaluate", "run", "--data", "sales.csv"]) == 0

@@ -53,6 +53,17 @@ def _told(score: Score) -> list[str]:
     return [*words, held if math.isfinite(score.coverage) else "-"]
 
 
+def whose(run: Run, told: bool = True) -> str:
+    """A title over metrics that are not those of the forecasts.
+
+    Args:
+        told: whether the scores of the forecasts follow.
+    """
+    if not isinstance(run.inputs, Windows) or run.inputs.linear is None:
+        return ""
+    return "of the network alone" + ("; the forecasts that predict gives are told below" if told else "")
+
+
 def shown(run: Run, evaluations: Mapping[str, Evaluation]) -> dict[str, Evaluation]:
     """The metrics as the screen shows them: of forecasts those of all steps ahead together."""
     if not forecasts(run) or run.target.dim == 1:
