@@ -248,6 +248,9 @@ def test_days_of_eight_digits_are_dates_and_other_numbers_are_not():
     for cells in ([int(str(day).replace("-", "")) for day in days], [str(day).replace("-", "") for day in days]):
         data = ll.data.series({"t": cells, "v": _noise(len(days)).tolist()}, "v", time="t", horizon=3)
         assert data.inputs.clock == Clock("day", form="{y}{m:02}{d:02}") and data.inputs.season == 7
+        assert data.inputs.config["clock"]["form"] == "{y}{m:02}{d:02}"
+    plain = ll.data.series({"t": _months(90), "v": _noise(90).tolist()}, "v", time="t", horizon=3)
+    assert "form" not in plain.inputs.config["clock"]  # which is part of what tells data apart, as ever
     numbers = {"t": list(range(200301, 200391)), "v": _noise(90).tolist()}
     assert not ll.data.series(numbers, "v", time="t", horizon=3).inputs.clock.dated
 

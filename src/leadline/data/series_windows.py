@@ -159,7 +159,7 @@ class Windows(Inputs):
                 "roles": asdict(self.roles),
                 **own,
                 "linear": None if self.linear is None else asdict(self.linear),
-                "clock": asdict(self.clock),
+                "clock": {name: part for name, part in asdict(self.clock).items() if name != "form" or part},
                 "figures": [(f.name, f.shift, f.scale, f.error, f.past) for f in self.figures],
                 "cycles": self.cycles,
                 "known": self.known.config["columns"],
