@@ -24,6 +24,7 @@ import torch
 from torch import Tensor
 
 from leadline.data.cells import table_of
+from leadline.data.data import Split
 from leadline.data.series_windows import Laid, Windows
 from leadline.data.table import read_rows
 from leadline.engine.evaluation import wilson
@@ -99,8 +100,9 @@ class Scores:
         apart: how many of them do not overlap in what they ask.
         level: of the intervals whose coverage is told.
         unit: of crps.
-        share: how far the run's forecasts go from the linear one to the network's, on average; None where they go all
-            the way.
+        followed: how far the run's forecasts go from the value of a season ago to the linear one, on average; None
+            where nothing is weighed.
+        share: how far they go from there to the network's.
     """
 
     model: Score
@@ -110,13 +112,14 @@ class Scores:
     apart: int
     level: float
     unit: str
+    followed: float | None = None
     share: float | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON holds it."""
         finite = lambda score: {k: v if math.isfinite(v) else None for k, v in vars(score).items()}  # noqa: E731
         told = {"season": self.season, "rows": self.rows, "apart": self.apart, "level": self.level, "unit": self.unit}
-        told |= {"share": self.share}
+        told |= {"followed": self.followed, "share": self.share}
         return {"model": finite(self.model), "naive": finite(self.naive), **told}
 
 
@@ -186,26 +189,41 @@ def scores(run: Run, split: str = "test", level: float = LEVEL) -> Scores:
     told = [run.predict(part.x) for part in held]
     laws = [season_law(inputs, data.train, part) for part in held]
     error, unit = _steady(inputs, rows.group, len(rows)), inputs.unit(rows.x).cpu()
-    found, share, apart = [], [], apart_in(rows, inputs.horizon)
+    found, ways, apart = [], [], apart_in(rows, inputs.horizon)
     for every, weighed in ((told, True), (laws, False)):
         known = Hindsight.none(len(rows))
         if split != "train":
             known = of_parts(inputs, every, held, level, weighed).last(len(rows))
         found.append(_score(every[-1], rows.y.double(), known, unit, error, level, apart))
-        share.append(None if known.a is None else float(known.w.mean()))
+        ways.append((None, None) if known.a is None else (float(known.v.mean()), float(known.w.mean())))
     words = "deviations of each series" if inputs.scaled else inputs.roles.target
-    return Scores(found[0], found[1], inputs.season, len(rows), apart, level, words, share[0])
+    return Scores(found[0], found[1], inputs.season, len(rows), apart, level, words, *ways[0])
 
 
 def _hindsight(run: Run, x: Tensor, every: Sequence[Laid], level: float) -> Hindsight:
     """What is known behind the last value of each series, whose last windows are x."""
     inputs, found = _inputs(run), []
     for laid in every:
-        rows = inputs.unlearned(laid)
+        rows = _unlearned(run, laid)
         found.append(at_end(inputs, run.predict(rows.x) if len(rows) else None, rows, level))
     v, w, f, g = torch.cat(found).split(1, 1)
     line = inputs.by_line(x, None)
-    return Hindsight(w, f, g, None if line is None else line[0] + v * (line[1] - line[0]))
+    return Hindsight(v, w, f, g, None if line is None else line[0] + v * (line[1] - line[0]))
+
+
+def _unlearned(run: Run, laid: Laid) -> Split:
+    """The windows of a series behind the training part; those that the table does not hold from the run's own data."""
+    inputs = _inputs(run)
+    rows, code = inputs.unlearned(laid), inputs.place(laid.one.name)
+    if run.data is None or code is None or (inputs.roles.time is None and len(rows)):
+        return rows
+    held: list[Split] = []
+    for part in (run.data.val, run.data.test):
+        own = torch.ones(len(part), dtype=torch.bool) if part.group is None else part.group == code
+        if part.time is not None and len(rows) and rows.time is not None:
+            own &= part.time < rows.time[0]
+        held.append(Split(part.x[own], part.y[own]))
+    return Split(torch.cat([part.x for part in (*held, rows)]), torch.cat([part.y for part in (*held, rows)]))
 
 
 def _steady(inputs: Windows, code: Tensor | None, count: int) -> Tensor:

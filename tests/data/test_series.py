@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import leadline as ll
+from leadline.data.clock import Clock
 from leadline.data.series_season import drifts, season_of, swings
 from leadline.errors import DataError, UserError
 
@@ -207,6 +208,61 @@ def test_a_season_is_found_in_the_calendar_or_in_the_series():
     assert ll.data.series({"t": _months(150), "v": wave.tolist()}, "v", time="t", horizon=3).inputs.season == 12
     assert season_of([_noise(300)], 60) == 1
     assert season_of([np.cumsum(_noise(300))], 2) == 1
+
+
+def test_a_season_of_the_series_must_tell_more_than_the_last_value():
+    walk = np.cumsum(_noise(150, seed=4))
+    assert season_of([walk[:97]], 48) > 1
+    data = ll.data.series({"v": walk.tolist()}, "v", horizon=3)
+    assert data.inputs.season == 1 and "no season" in data.account.notes
+
+
+def test_joined_rows_have_no_season_of_the_calendar():
+    days = np.arange("2024-01-01", "2024-09-01", dtype="datetime64[D]")
+    values = np.sin(np.arange(len(days)) * 2 * np.pi / 5) + 0.05 * _noise(len(days))
+    kept = np.is_busday(days)
+    whole = {"t": [str(day) for day in days], "v": values.tolist()}
+    weeks = {"t": [str(day) for day in days[kept]], "v": values[: kept.sum()].tolist()}
+    for table, season in ((whole, 7), (weeks, 5)):
+        assert ll.data.series(table, "v", time="t", horizon=3, gaps="join").inputs.season == season
+
+
+@pytest.mark.parametrize("form", ["{0}-{1:02d}", "{0}M{1:02d}", "{0}/{1:02d}", "{0}{1:02d}"])
+def test_months_are_read_as_their_first_day(form):
+    months = [form.format(1990 + k // 12, k % 12 + 1) for k in range(90)]
+    data = ll.data.series({"t": months, "v": _noise(90).tolist()}, "v", time="t", horizon=3)
+    clock = data.inputs.clock
+    assert (clock.unit, clock.size, data.inputs.season) == ("month", 1, 12)
+    assert clock.written(clock.later(float(data.test.time[-1]), 4)[-1:]) == [form.format(1997, 7)]
+
+
+@pytest.mark.parametrize("form", ["{0}Q{1}", "{0}-Q{1}", "{0} Q{1}", "{0}q{1}", "Q{1} {0}"])
+def test_quarters_are_read_as_their_first_day(form):
+    quarters = [form.format(1983 + k // 4, k % 4 + 1) for k in range(60)]
+    data = ll.data.series({"t": quarters, "v": _noise(60).tolist()}, "v", time="t", horizon=3)
+    assert (data.inputs.clock.unit, data.inputs.clock.size, data.inputs.season) == ("month", 3, 4)
+
+
+def test_days_of_eight_digits_are_dates_and_other_numbers_are_not():
+    days = np.arange("2003-01-15", "2003-06-15", dtype="datetime64[D]")
+    for cells in ([int(str(day).replace("-", "")) for day in days], [str(day).replace("-", "") for day in days]):
+        data = ll.data.series({"t": cells, "v": _noise(len(days)).tolist()}, "v", time="t", horizon=3)
+        assert data.inputs.clock == Clock("day", form="{y}{m:02}{d:02}") and data.inputs.season == 7
+        assert data.inputs.config["clock"]["form"] == "{y}{m:02}{d:02}"
+    plain = ll.data.series({"t": _months(90), "v": _noise(90).tolist()}, "v", time="t", horizon=3)
+    assert "form" not in plain.inputs.config["clock"]  # which is part of what tells data apart, as ever
+    numbers = {"t": list(range(200301, 200391)), "v": _noise(90).tolist()}
+    assert not ll.data.series(numbers, "v", time="t", horizon=3).inputs.clock.dated
+
+
+def test_numbers_that_look_like_dates_are_told():
+    days = [str(day)[2:].replace("-", "") for day in np.arange("1980-01-02", "1980-04-02", dtype="datetime64[D]")]
+    with pytest.raises(DataError, match="look like dates.*800401 as 1980-04-01"):
+        ll.data.series({"t": days, "v": _noise(91).tolist()}, "v", time="t", horizon=3)
+    fine = ll.data.series(
+        {"t": [str(k) for k in range(800102, 800202)], "v": _noise(100).tolist()}, "v", time="t", horizon=3
+    )
+    assert fine.inputs.clock == Clock("number")
 
 
 def test_rows_are_sorted_and_times_may_be_dates():

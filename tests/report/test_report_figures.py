@@ -80,6 +80,12 @@ def test_svg_speaks_in_the_colours_of_the_page():
     assert all(name.startswith("learning-") for name in re.findall(r'\sid="([^"]*)', text))
 
 
+def test_no_curve_of_coverage_is_drawn_as_the_perfect_one():
+    figure = figures.coverage_curve(np.linspace(0.1, 0.9, 10).repeat(4).reshape(10, 4), 50, list("abcd"), "test")
+    drawn = [(line.get_linestyle(), line.get_marker()) for line in figure.axes[0].lines]
+    assert drawn[0] == ("-", "None") and drawn.count(drawn[0]) == 1
+
+
 def test_svg_leaves_the_words_of_a_user_alone():
     text = figures.svg(figures.confusion_matrix(np.eye(2), [": #0072b2", ' id="b'], "test"), "m")
     assert ">: #0072b2<" in text and '>id="b<' in text

@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Sequence
 from typing import Any
 
-from leadline.cli.forecasts import beside_naive, shown
+from leadline.cli.forecasts import beside_naive, shown, whose
 from leadline.cli.screen import Screen
 from leadline.cli.translated import translated_at_the_end
 from leadline.data.account import counted
@@ -31,7 +31,7 @@ def finish(run: Run, screen: Screen, said: Sequence[Finding] = ()) -> int:
     evaluations = run.scored[0] if run.scored else {name: run.evaluate(name) for name, _ in run.need_data().splits()}
     screen.findings([finding for finding in run.findings if finding not in said])
     screen.say()
-    screen.metrics(shown(run, evaluations))
+    screen.metrics(shown(run, evaluations), whose(run))
     last = next(reversed(evaluations), "")
     more = beside_naive(run, last, screen) | translated_at_the_end(run, last, screen) if evaluations else {}
     screen.say()

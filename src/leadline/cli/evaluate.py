@@ -75,9 +75,9 @@ def run(line: Line, screen: Screen) -> int:
         x = inputs_of(table, trained.inputs, math.prod(trained.shape), trained.target)
         y = outcome_of(table, trained.target, trained.inputs)
         name, evaluation = table.source, trained.measure(x.reshape(len(x), *trained.shape), y)
-    from leadline.cli.forecasts import beside_naive, shown
+    from leadline.cli.forecasts import beside_naive, shown, whose
 
-    screen.metrics(shown(trained, {name: evaluation}))
+    screen.metrics(shown(trained, {name: evaluation}), whose(trained, told=path is None))
     answer = {
         "run": folder,
         "split": name if path is None else None,

@@ -38,8 +38,11 @@ def beside_naive(run: Run, split: str, screen: Screen) -> dict[str, Any]:
         title=f"on {split}, {counted(found.rows, 'window')}, {found.apart} of which do not overlap; in the unit of "
         f"{found.unit}",
     )
-    if found.share is not None:
-        screen.say(f"the model goes {found.share:.0%} of the way from a linear forecast to that of the network")
+    if found.followed is not None:
+        screen.say(
+            f"the model goes {found.followed:.0%} of the way from {season} to a linear forecast, and from there "
+            f"{found.share:.0%} to that of the network: as far as each was right on what had come by then"
+        )
     return {"forecast": found.to_dict()}
 
 
@@ -48,6 +51,17 @@ def _told(score: Score) -> list[str]:
     words = [f"{figure:.4g}" if math.isfinite(figure) else "-" for figure in figures]
     held = f"{score.coverage:.1%} ({score.low:.0%} … {score.high:.0%})"
     return [*words, held if math.isfinite(score.coverage) else "-"]
+
+
+def whose(run: Run, told: bool = True) -> str:
+    """A title over metrics that are not those of the forecasts.
+
+    Args:
+        told: whether the scores of the forecasts follow.
+    """
+    if not isinstance(run.inputs, Windows) or run.inputs.linear is None:
+        return ""
+    return "of the network alone" + ("; the forecasts that predict gives are told below" if told else "")
 
 
 def shown(run: Run, evaluations: Mapping[str, Evaluation]) -> dict[str, Evaluation]:

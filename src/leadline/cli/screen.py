@@ -84,7 +84,7 @@ class Screen:
         for finding in findings:
             self.say(str(finding))
 
-    def metrics(self, evaluations: dict[str, Evaluation]) -> None:
+    def metrics(self, evaluations: dict[str, Evaluation], title: str = "") -> None:
         """Metrics by split, each with its 95 % interval."""
         rows: list[list[Any]] = []
         for split, evaluation in evaluations.items():
@@ -92,7 +92,7 @@ class Screen:
                 low, high = evaluation.interval(name)
                 whose = ("", "") if rows and rows[-1][-1] == split else (split, evaluation.count)
                 rows.append([*whose, name, figure(evaluation[name]), _between(low, high), split])
-        self.table(["split", "rows", "metric", "value", "95 % interval"], [row[:-1] for row in rows])
+        self.table(["split", "rows", "metric", "value", "95 % interval"], [row[:-1] for row in rows], title)
 
     def answer(self, values: dict[str, Any]) -> None:
         """The object that ends the output of --json."""

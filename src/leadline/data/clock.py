@@ -17,6 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from leadline.data.columns import CYCLES
+from leadline.data.periods import period
 from leadline.data.words import plain_text
 
 UNITS = ("row", "number", "day", "month")
@@ -32,6 +33,7 @@ class Clock:
         unit: what a step is counted in, one of `UNITS`.
         size: s, above 0.
         last: moments are the last days of their months.
+        form: how dates are written, as `leadline.data.periods` has it; empty for 2024-12-31, or 2024-12-31 18:00.
 
     >>> clock = Clock.of([np.array([0.0, 31.0, 59.0, 90.0])], dated=True)
     >>> clock.unit, clock.size, clock.season, clock.written(clock.later(90.0, 2))
@@ -41,6 +43,7 @@ class Clock:
     unit: str
     size: float = 1.0
     last: bool = False
+    form: str = ""
 
     @classmethod
     def of(cls, parts: Sequence[np.ndarray], dated: bool) -> Clock:
@@ -131,6 +134,8 @@ class Clock:
             return [plain_text(float(f"{moment:.12g}")) for moment in moments]
         whole = self.unit == "month" or bool((moments == np.floor(moments)).all() and self.size == round(self.size))
         seconds = np.rint(moments * _SECONDS).astype(np.int64)
+        if self.form:
+            return [period(day, self.form) for day in (seconds // 86400).astype("datetime64[D]").tolist()]
         if whole:
             return [str(day) for day in (seconds // 86400).astype("datetime64[D]")]
         return [str(moment).replace("T", " ") for moment in seconds.astype("datetime64[s]")]

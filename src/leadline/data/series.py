@@ -85,7 +85,7 @@ def series(
         window: steps that are read before them, at least 1; by default two seasons or two horizons, the longer.
         group: a column whose equal values are one series; by default there is one.
         season: steps after which the series repeats itself, at least 1; by default a day of hours, a week of days,
-            a year of months, or else the lag at which it is most like itself.
+            a year of months, or else the lag at which it is most like itself, if that tells more than the last value.
         static: columns that are the same at all steps of a series, numbers or words.
         known: columns that are known ahead, such as holidays; rows at the end without a target tell of the future.
         drop: columns to leave out; all others of numbers are read up to the moment of the forecast.
@@ -128,7 +128,10 @@ def series(
     cuts = cuts_of(found, horizon, val, test, table.source)
     kept, refused = kept_of(found, roles, cuts, horizon, table.source)
     parts = [one.values[: cuts[0] - one.begin] for one in kept]
-    season, window, told = season_and_window(parts, clock, season, window, horizon)
+    # rows that were joined over gaps are no steps of the calendar
+    whole_steps = all(clock.places(one.moments)[0][-1] == len(one.moments) - 1 for one in kept)
+    calendar = clock.season if whole_steps else None
+    season, window, told = season_and_window(parts, calendar, season, window, horizon)
     moving = level == "moving" or (level == "auto" and kind == "real" and drifts(parts, season, horizon))
     own_unit = unit == "auto" and kind == "real" and swings(parts, season, horizon, window, moving)
     inputs = Windows(

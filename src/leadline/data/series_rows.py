@@ -18,6 +18,7 @@ from leadline.data.cells import Cells, Table, Text
 from leadline.data.clock import Clock
 from leadline.data.columns import named
 from leadline.data.outcome import read_outcome
+from leadline.data.periods import periods_of, short_dates
 from leadline.data.raw import dates_style, raw_values, read_numbers, shown, words_of, writes_comma
 from leadline.data.words import natural
 from leadline.errors import DataError
@@ -114,7 +115,7 @@ def series_of(table: Table, roles: Roles, clock: Clock | None = None) -> tuple[l
         raise DataError(f"{table.source} must have rows", got="none", do="Check that it was written whole")
     comma = writes_comma(table.columns.values())
     values, past = target_of(table, roles.target, comma), _past(table, roles.past, comma)
-    moments, dated = moments_of(table, roles.time)
+    moments, dated, form = moments_of(table, roles.time)
     parts = [(name, rows[np.argsort(moments[rows], kind="stable")]) for name, rows in _groups(table, roles.group)]
     notes = [f"the rows are sorted by {roles.time}"] if any((np.diff(rows) < 0).any() for _, rows in parts) else []
     for _, rows in parts:
@@ -122,7 +123,7 @@ def series_of(table: Table, roles: Roles, clock: Clock | None = None) -> tuple[l
     if roles.time is None:
         found = clock or Clock("row")
     else:
-        found = Clock.of([moments[rows] for _, rows in parts], dated) if clock is None else clock
+        found = replace(Clock.of([moments[rows] for _, rows in parts], dated), form=form) if clock is None else clock
         if found.dated != dated:
             raise DataError(
                 f"{roles.time}, the time, must be written as it was in training",
@@ -165,12 +166,15 @@ def _past(table: Table, names: tuple[str, ...], comma: bool) -> np.ndarray:
     return found
 
 
-def moments_of(table: Table, name: str | None) -> tuple[np.ndarray, bool]:
-    """When each row was, and whether that is a date."""
+def moments_of(table: Table, name: str | None) -> tuple[np.ndarray, bool, str]:
+    """When each row was, whether that is a date, and the form in which it is written, as `Clock` has it."""
     if name is None:
-        return np.arange(len(table), dtype=np.float64), False
+        return np.arange(len(table), dtype=np.float64), False, ""
     cells = table.columns[name]
     style = _date_style(cells)
+    named_periods = periods_of(cells) if style is None or style == "ymd" else None
+    if named_periods is not None:
+        return named_periods[0], True, named_periods[1]
     values, misfit = raw_values(cells, "date", style) if style is not None else read_numbers(cells)
     wrong = misfit | ~np.isfinite(values)
     if wrong.any():
@@ -178,9 +182,9 @@ def moments_of(table: Table, name: str | None) -> tuple[np.ndarray, bool]:
         raise DataError(
             f"{name}, the time, must be a date or a number in every row",
             got=f"{shown(cells, row)} in {table.at(row)}",
-            do="Write dates like 2024-12-31 or 2024-12-31 18:00, and fill in missing ones",
+            do="Write dates like 2024-12-31, 2024-12-31 18:00, 2024-12 or 2024Q4, and fill in missing ones",
         )
-    return values, style is not None
+    return values, style is not None, ""
 
 
 def _date_style(cells: Cells) -> str | None:
@@ -304,8 +308,15 @@ def _refuse_gap(
         f"a series must have a row for every step{_of(roles, name)}",
         got=f"{counted(int(lost[place]), 'missing step')} of {clock.step()} between {shown(cells, before)} in "
         f"{table.at(before)} and {shown(cells, after)} in {table.at(after)}{more}",
-        do=f"Add the rows; {_REMEDY}",
+        do=f"{_as_dates(cells)}Add the rows; {_REMEDY}",
     )
+
+
+def _as_dates(cells: Cells) -> str:
+    """Advice where the times of a table are numbers of six digits that are all dates."""
+    words = [word or "" for word in words_of(cells)[0]]
+    day = short_dates(words)
+    return "" if day is None else f"The times look like dates; if so, write {words[-1]} as {day}. Else: "
 
 
 def _of(roles: Roles, name: str) -> str:

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 import numpy as np
 
 from leadline.data.account import counted
-from leadline.data.clock import Clock
 from leadline.data.series_windows import last_means, last_units
 from leadline.errors import UserError
 
@@ -21,16 +20,21 @@ _LESS = 0.5  # of the squared distance, for a level to be one that moves
 
 
 def season_and_window(
-    parts: Sequence[np.ndarray], clock: Clock, season: int | None, window: int | None, horizon: int
+    parts: Sequence[np.ndarray], calendar: int | None, season: int | None, window: int | None, horizon: int
 ) -> tuple[int, int, str]:
-    """m and W, and how m was found."""
+    """m and W, and how m was found.
+
+    Args:
+        calendar: steps after which it repeats itself; None where the steps are not its own.
+    """
     longest = max(map(len, parts))
     how = "as told"
     if season is None:
-        season, how = clock.season, "of the calendar"
+        season, how = calendar, "of the calendar"
         if season is None or 2 * season > longest or (window is not None and season > window):
             most = min(_LONGEST_SEASON, longest // 2, window or longest)
             season, how = season_of(parts, most), "the lag at which it is most like itself"
+            season = season if repeats(parts, season, horizon) else 1
     if window is None:
         window = max(1, min(max(2 * season, 2 * horizon, _SHORTEST), longest - horizon))
         season = season if season <= window or how == "as told" else 1
@@ -71,6 +75,23 @@ def season_of(parts: Sequence[np.ndarray], most: int) -> int:
     peaks = (inner > likeness[1 : 1 + len(inner)]) & (inner >= likeness[3 : 3 + len(inner)])
     peaks &= inner > max(_LEAST_LIKENESS, 2 / np.sqrt(weight))
     return int(np.where(peaks, inner, -np.inf).argmax()) + 2 if peaks.any() else 1
+
+
+def repeats(parts: Sequence[np.ndarray], season: int, horizon: int) -> bool:
+    """Whether what comes, 1 … H steps ahead, is nearer to the value of a season ago than to the last one.
+
+    >>> wave = np.sin(np.arange(60) * 2 * np.pi / 12)
+    >>> repeats([wave], 12, 3), repeats([wave + np.arange(60)], 12, 3)
+    (True, False)
+    """
+    ago, last = 0.0, 0.0
+    for values in (own / (own.std() or 1.0) for own in parts):
+        origins = np.arange(season - 1, len(values) - horizon)
+        for h in range(1, horizon + 1):
+            coming = values[origins + h]
+            ago += float(np.abs(coming - values[origins + 1 - season + (h - 1) % season]).sum())
+            last += float(np.abs(coming - values[origins]).sum())
+    return ago < last
 
 
 def drifts(parts: Sequence[np.ndarray], season: int, horizon: int) -> bool:

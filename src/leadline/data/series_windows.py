@@ -159,7 +159,7 @@ class Windows(Inputs):
                 "roles": asdict(self.roles),
                 **own,
                 "linear": None if self.linear is None else asdict(self.linear),
-                "clock": asdict(self.clock),
+                "clock": {name: part for name, part in asdict(self.clock).items() if name != "form" or part},
                 "figures": [(f.name, f.shift, f.scale, f.error, f.past) for f in self.figures],
                 "cycles": self.cycles,
                 "known": self.known.config["columns"],
@@ -348,9 +348,10 @@ class Windows(Inputs):
         first = self.window
         if self.place(laid.one.name) is not None:
             until = np.inf if self.until is None else self.until
-            first = max(1, int(np.searchsorted(laid.one.moments[: len(laid.one)], until - 1e-9)))
+            first = int(np.searchsorted(laid.one.moments[: len(laid.one)], until - 1e-9)) or first
         origins = self.whole(laid, first, len(laid.one))
-        return Split(self.windows(laid, origins), answer(self.asked(laid, origins)))
+        moments = torch.from_numpy(laid.one.moments[origins])
+        return Split(self.windows(laid, origins), answer(self.asked(laid, origins)), time=moments)
 
     def naive(self, x: Tensor) -> Tensor:
         """The value of a season ago for each step ahead (eq. 7), (N, H), in deviations from the series' mean."""

@@ -2,30 +2,32 @@
 
     a     = s + v (b - s)                        from the value of a season ago to the linear forecast,            (1)
     c     = a + w (m - a)                        and on to the network: what is forecast at o                      (2)
-    v_o   = clip((n κ H + Σ r d) / (n κ H + Σ d²), 0, 1)     r = (y - s) / ρ,  d = (b - s) / ρ                     (3)
-    w_o   = clip(Σ r d / (4 n κ H + Σ d²), 0, 1)             r = (y - a) / ρ,  d = (m - a) / ρ                     (4)
-    κ     = max(1, (n H + Σ r²) / (n H + N))     over N values; 4 n in place of n for (4)                          (5)
+    v_o   = clip((n κ H / 2 + Σ r d) / (n κ H + Σ d²), 0, 1)     r = (y - s) / ρ,  d = (b - s) / ρ                 (3)
+    w_o   = clip(Σ r d / (2 n κ H + Σ d²), 0, 1)                 r = (y - a) / ρ,  d = (m - a) / ρ                 (4)
+    κ     = (n H + Σ r²) / (n H + N)             over N values; 2 n in place of n for (4)                          (5)
     e     = u (y - c) / (end - m)                an error in units of its own spread, ±1.645 at the ends           (6)
-    f_o²  = max(1, (n H + Σ e²) / (n H + N))     how much wider than they said                                     (7)
-    V'    = c + f (V - m)                        the law that is forecast: the network's, moved and widened        (8)
-    g_o   = g_{o-1} + η (missed - (1 - level))   missed: the share of H intervals for v_o that do not hold it      (9)
-    ends' = c + f e^g (ends - m)                 the interval of a level                                          (10)
+    f_o²  = (n H + Σ e²) / (n H + N)             how much further than they said                                   (7)
+    V'    = c + f (V - m)                        the law that is forecast: the network's, moved and stretched      (8)
+    t_o   = t_ν(level) / t_∞(level)              of Student's law, ν = n + N / H: f is known by so many windows    (9)
+    g_o   = g_{o-1} + η (missed - (1 - level))   missed: the share of H intervals for v_o that do not hold it     (10)
+    ends' = c + f t e^g (ends - m)               the interval of a level                                          (11)
 
 Sums are over what lies behind the training part and is known at o: only values that have come by the origin of a
 forecast have a part in it. By (3) and (4) each forecaster is followed as far as it has been right on values that it did
-not learn from; windows that overlap count as the H-th part of one each, and less where all stray further than in
-training (5). Until they speak, the linear forecast (series_linear.py) is followed all the way, as by n windows, and the
-network not at all, as by 4 n: a network can say anything, and the same values have chosen its epoch. The spread that it
-learns is that of the rows that it learned from: by (7) laws that have missed by more than they said are widened by as
-much, and never made narrower. By (9) intervals grow with every value outside of them and shrink a little with every one
-inside, so that over a long time they hold the share that they promise, whatever the series does (Gibbs and Candès,
-2021). A score of V' is one of V:
+not learn from; windows that overlap count as the H-th part of one each, in units of how far all stray (5). Until they
+speak, forecasts go half of the way to the linear one (series_linear.py), as by n windows, and not at all to that of the
+network, as by 2 n: a network can say anything, and the same values have chosen its epoch. Where neither has told more
+than the value of a season ago, that is what is forecast. The spread that a network learns is that of the rows that it
+learned from: by (7) laws are as wide as they have missed, and by (9) their intervals wider while few windows have told
+so. By (10) intervals grow with every value outside of them and shrink a little with every one inside, so that over a
+long time they hold the share that they promise, whatever the series does (Gibbs and Candès, 2021). A score of V' is one
+of V:
 
-    CRPS(V', y) = f CRPS(V, m + (y - c) / f)                                                                      (11)
+    CRPS(V', y) = f CRPS(V, m + (y - c) / f)                                                                      (12)
 
 Notation   m -> median and ends -> interval of V, what the network says;  b -> linear forecast;  s -> value of a season
            ago;  ρ -> how far b strays in training;  H -> horizon;  u = 1.645, the 95 % quantile of the standard normal;
-           n = 2;  η = 0.1
+           n = 4;  η = 0.1
 """
 
 from __future__ import annotations
@@ -44,7 +46,7 @@ from leadline.likelihoods.crps import crps
 from leadline.likelihoods.prediction import Prediction
 
 _LEVEL, _U = 0.9, 1.6448536  # of the ends of eq. 6
-_USUAL = 2.0  # n
+_USUAL = 4.0  # n
 _PACE = 0.1  # η
 
 
@@ -53,10 +55,12 @@ class Hindsight:
     """What is known at the origin of each row, in float64.
 
     Args:
-        w, f, g: eqs. 4, 7 and 9, (N, 1).
+        v, w, f: eqs. 3, 4 and 7, (N, 1).
+        g: logarithm of t e^g (eqs. 9, 10), (N, 1).
         a: eq. 1, (N, H); None where a law is followed all the way.
     """
 
+    v: Tensor
     w: Tensor
     f: Tensor
     g: Tensor
@@ -66,12 +70,13 @@ class Hindsight:
     def none(cls, count: int) -> Hindsight:
         """Laws that stay as they are."""
         one = torch.ones(count, 1, dtype=torch.float64)
-        return cls(one, one, torch.zeros_like(one))
+        return cls(one, one, one, torch.zeros_like(one))
 
     def last(self, count: int) -> Hindsight:
         """That of the last rows."""
         rows = slice(len(self.w) - count, None)
-        return Hindsight(self.w[rows], self.f[rows], self.g[rows], None if self.a is None else self.a[rows])
+        kept = (own if own is None else own[rows] for own in (self.v, self.w, self.f, self.g, self.a))
+        return Hindsight(*kept)  # type: ignore[arg-type]
 
     @property
     def still(self) -> bool:
@@ -84,11 +89,11 @@ class Hindsight:
         return self._from_centre(prediction, value, self.f)
 
     def end(self, prediction: Prediction, value: Tensor) -> Tensor:
-        """An end of an interval (eq. 10), (N, H)."""
+        """An end of an interval (eq. 11), (N, H)."""
         return self._from_centre(prediction, value, self.f * self.g.exp())
 
     def crps(self, prediction: Prediction, y: Tensor) -> Tensor:
-        """CRPS of V' at y (eq. 11), (N, H)."""
+        """CRPS of V' at y (eq. 12), (N, H)."""
         median = prediction.quantile(0.5)
         m, f = _flat(median), self.f.to(median.device)
         moved = m + (_flat(y).to(m.device) - self._centre(m)) / f
@@ -126,12 +131,13 @@ def of_parts(
     for name in code.unique().tolist():
         known[code == name] = learned(_Told(*(column[code == name] for column in joined)), level)[:-1]
     v, w, f, g = known.split(1, 1)
-    return Hindsight(w, f, g, joined.s + v * (joined.b - joined.s) if weighed and inputs.linear is not None else None)
+    a = joined.s + v * (joined.b - joined.s) if weighed and inputs.linear is not None else None
+    return Hindsight(v, w, f, g, a)
 
 
 def at_end(inputs: Windows, law: Prediction | None, rows: Split, level: float) -> Tensor:
-    """v, w, f and g behind the last value of a series, (1, 4). Where nothing has come, nothing speaks against the
-    network.
+    """v, w, f and log t e^g behind the last value of a series, (1, 4). Where nothing has come, nothing speaks against
+    the network.
 
     Args:
         law: of the rows that were not learned from; None where there are none.
@@ -174,20 +180,26 @@ def _told(inputs: Windows, law: Prediction, rows: Split, level: float, weighed: 
 
 
 def learned(told: _Told, level: float) -> Tensor:
-    """v, w, f and g at each of the N origins of one series in the order of time, and behind the last value: (N + 1, 4).
+    """v, w, f and log t e^g at each of the N origins of one series in the order of time, and behind the last value:
+    (N + 1, 4).
 
     Of two origins with H or more between them in this order there are as many steps between them in time, or more: no
     error counts before it is known.
     """
+    from scipy.special import ndtri, stdtrit
+
     y, m, s, b, rho = told[:5]
-    v = _followed((y - s) / rho, (b - s) / rho, 1.0, _USUAL)  # eq. 3
+    v = _followed((y - s) / rho, (b - s) / rho, 0.5, _USUAL)  # eq. 3
     a = s + v[:-1] * (b - s)
-    w = _followed((y - a) / rho, (m - a) / rho, 0.0, 4 * _USUAL)  # eq. 4
+    w = _followed((y - a) / rho, (m - a) / rho, 0.0, 2 * _USUAL)  # eq. 4
     away = y - a - w[:-1] * (m - a)
     e = _U * away / torch.where(away < 0, m - told.low, told.high - m).clamp(min=1e-12)  # eq. 6
     f = _strayed(e, _USUAL).sqrt()  # eq. 7
     reach = torch.where(away < 0, m - told.least, told.most - m).clamp(min=1e-12)
-    return torch.cat([v, w, f, _paced((away.abs() / reach / f[:-1]).log(), level)], 1)
+    windows = _USUAL + _known(torch.ones_like(y)) / y.shape[1]
+    t = torch.from_numpy(stdtrit(windows.numpy(), (1 + level) / 2) / ndtri((1 + level) / 2))  # eq. 9
+    g = _paced((away.abs() / reach / (f * t)[:-1]).log(), level)
+    return torch.cat([v, w, f, g + t.log()], 1)
 
 
 def _followed(r: Tensor, d: Tensor, first: float, windows: float) -> Tensor:
@@ -201,9 +213,9 @@ def _followed(r: Tensor, d: Tensor, first: float, windows: float) -> Tensor:
 
 
 def _strayed(e: Tensor, windows: float) -> Tensor:
-    """The mean square of what should be 1, and is taken for it until values speak; 1 where it is less, (N + 1, 1)."""
+    """The mean square of what should be 1, and is taken for it until values speak, (N + 1, 1)."""
     usual = windows * e.shape[1]
-    return ((usual + _known(e.square())) / (usual + _known(torch.ones_like(e)))).clamp(min=1)
+    return (usual + _known(e.square())) / (usual + _known(torch.ones_like(e)))
 
 
 def _known(values: Tensor) -> Tensor:
@@ -217,7 +229,7 @@ def _known(values: Tensor) -> Tensor:
 
 
 def _paced(beyond: Tensor, level: float) -> Tensor:
-    """g (eq. 9) at each of N origins, and behind the last value, (N + 1, 1).
+    """g (eq. 10) at each of N origins, and behind the last value, (N + 1, 1).
 
     Args:
         beyond: logarithm of how wide an interval must have been to hold its value, (N, H).

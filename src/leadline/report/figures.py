@@ -229,7 +229,7 @@ def coverage_curve(observed: np.ndarray, rows: int, names: Sequence[str], colour
         lw=0,
         label="chance, 95 %",
     )
-    ax.plot([0, 1], [0, 1], color=LIGHT["soft"], lw=1, ls=(0, (4, 3)), label="perfect")
+    ax.plot([0, 1], [0, 1], color=LIGHT["soft"], lw=1, label="perfect")
     dashes = ["-", (0, (5, 1.5)), (0, (1.5, 1.5)), (0, (5, 1.5, 1.5, 1.5))]
     for k in range(observed.shape[1]):
         label = "observed" if observed.shape[1] == 1 else shorten(names[k], 12)

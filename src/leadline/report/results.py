@@ -191,7 +191,7 @@ def _held(facts: Facts, split: str, answers: Answers, draw: Draw) -> str:
             )
     return draw(
         "coverage", figures.coverage_curve(observed[:, :OUTPUTS], rows, names, split),
-        "An interval of 90 % should hold the truth in 90 of 100 rows. Below the dashed line intervals are too "
+        "An interval of 90 % should hold the truth in 90 of 100 rows. Below the grey diagonal intervals are too "
         f"narrow, above it too wide; inside the band the difference may be chance.{_counts_note(answers)}{note}",
     )  # fmt: skip
 

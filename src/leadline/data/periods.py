@@ -1,0 +1,79 @@
+"""Times that name a period, or a day without marks: 2003-01, 2003M01, 200301, 1983Q1, 20030115. Each is its first day.
+
+A form is a template that is read and written alike. Numbers are taken for such times only where every one of them is a
+date of the years from 1700 to 2199: 200312 is a month and 200313 is none.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from datetime import date
+
+import numpy as np
+
+from leadline.data.cells import Cells, Text
+from leadline.data.raw import words_of
+from leadline.data.words import plain_text
+
+_EPOCH = date(1970, 1, 1).toordinal()
+_YEARS = range(1700, 2200)
+_MARKED = ("{y}-{m:02}", "{y}/{m:02}", "{y}M{m:02}", "{y}Q{q}", "{y}-Q{q}", "{y} Q{q}", "Q{q} {y}", "Q{q}-{y}")
+_DIGITS = ("{y}{m:02}", "{y}{m:02}{d:02}")
+_PART = {"y": r"\d{4}", "m": r"\d{1,2}", "q": "[1-4]"}
+_PACKED = {"y": r"\d{4}", "m": r"\d{2}", "d": r"\d{2}"}
+
+
+def periods_of(cells: Cells) -> tuple[np.ndarray, str] | None:
+    """Days since the start of 1970 of each cell, and the form; None where not every cell is such a time.
+
+    >>> periods_of(Text(["1970-02", "1970-03"])), periods_of(Text(["1", "2"]))
+    ((array([31., 59.]), '{y}-{m:02}'), None)
+    """
+    if not len(cells):
+        return None
+    first = cells[0] if isinstance(cells, Text) else plain_text(float(cells[0]))
+    forms = [form for form in (*_MARKED, *_DIGITS) if _day(first, form) is not None]
+    words, codes = words_of(cells) if forms else ([], np.empty(0))  # most columns show it at once
+    for form in forms:
+        days = [_day(word, form) for word in words]
+        if None not in days:
+            return np.array(days, dtype=np.float64)[codes], form
+    return None
+
+
+def period(day: date, form: str) -> str:
+    """A day as a form writes it.
+
+    >>> period(date(1983, 4, 1), "{y}Q{q}"), period(date(1983, 4, 1), "{y}-{m:02}")
+    ('1983Q2', '1983-04')
+    """
+    return form.format(y=day.year, m=day.month, q=(day.month + 2) // 3, d=day.day)
+
+
+def short_dates(words: Sequence[str]) -> str | None:
+    """How the last of some numbers would be written, if all of them are dates of six digits, such as 800131.
+
+    >>> short_dates(["800131", "800201"]), short_dates(["800132"])
+    ('1980-02-01', None)
+    """
+    days = [_day(f"{'20' if word < '5' else '19'}{word}", _DIGITS[1]) if len(word) == 6 else None for word in words]
+    if not days or None in days:
+        return None
+    return str(date.fromordinal(int(days[-1] or 0) + _EPOCH))
+
+
+def _day(word: str | None, form: str) -> float | None:
+    parts = _PACKED if form in _DIGITS else _PART
+    pattern = re.sub(r"\{(\w)[^}]*\}", lambda found: f"(?P<{found[1]}>{parts[found[1]]})", form)
+    match = re.fullmatch(pattern, (word or "").strip(), re.IGNORECASE)
+    if match is None:
+        return None
+    part = {name: int(value) for name, value in match.groupdict().items()}
+    month = part.get("m", 3 * part.get("q", 0) - 2)
+    if part["y"] not in _YEARS:
+        return None
+    try:
+        return float(date(part["y"], month, part.get("d", 1)).toordinal() - _EPOCH)
+    except ValueError:
+        return None
