@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
+import resource
 from itertools import pairwise
 
 import numpy as np
@@ -163,6 +164,20 @@ def test_lengths_share_a_cache_and_tails_are_padded(tmp_path, words, monkeypatch
     tail = long.test.y[-1]
     asked = int((tail != NOTHING).sum())
     assert (tail[asked:] == NOTHING).all() and (long.inputs.encode(long.test.x[-1:])[0, asked + 1 :] == words.pad).all()
+
+
+def test_what_slow_tokenising_took_is_told_once(tmp_path, words, monkeypatch, capsys):
+    folder = _folder(tmp_path / "books")
+    text(folder, tokenizer=words, length=8)
+    assert capsys.readouterr().err == ""
+    monkeypatch.setattr("leadline.data.shards._SLOW", 0.0)
+    text(folder, tokenizer=words, length=8)
+    told = re.fullmatch(
+        r"books: 0 MB of text tokenised in \d+ s, in a process of at most (\S+) GB of memory\n", capsys.readouterr().err
+    )
+    assert float(told[1]) == pytest.approx(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 1e9, abs=0.01)
+    text(folder, tokenizer=words, length=8)
+    assert capsys.readouterr().err == ""  # of the cache
 
 
 @given(st.integers(1, 60), st.integers(2, 17), st.booleans())

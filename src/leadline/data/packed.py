@@ -76,11 +76,12 @@ class Packing:
                 raise Unusable
             made = shards.stored(key)
         except Unusable:
-            made = self._made(read(), held, stem(place), key if self.cache else None)
+            made = self._made(read, held, stem(place), key if self.cache else None)
         return self._rows(made, place)
 
-    def _made(self, texts: Documents, held: Held, name: str, key: str | None) -> Shards:
-        began, total, own = time.monotonic(), sum(texts.sizes), self.tokenizer
+    def _made(self, read: Callable[[], Documents], held: Held, name: str, key: str | None) -> Shards:
+        began, texts, own = time.monotonic(), read(), self.tokenizer
+        total = sum(texts.sizes)
         if own is None:
             training = (piece for part, piece, _ in held.routed(texts) if part == 0)
             own = trained(training, total, self.kind, self.num_tokens)

@@ -210,7 +210,7 @@ def made(
         pieces: as of `Writer.write`.
         total: their characters.
         told: what to keep beside them, plain.
-        spent: seconds of work that went into the tokenizer.
+        spent: seconds of work that went into reading and into the tokenizer.
     """
     began = time.monotonic() - spent
     work = _work_folder(key is not None)
@@ -224,6 +224,7 @@ def made(
                 got=f"{error.strerror or error} in {work.parent}",
                 do="Free some, or set LEADLINE_CACHE to a folder on another disk",
             ) from None
+        _tell_work(writer, time.monotonic() - began)
         size = sum((work / f"{part}.bin").stat().st_size for part in PARTS)
         if key is not None and (size > _SMALL or time.monotonic() - began > _SLOW):
             with suppress(OSError, Unusable):
@@ -232,6 +233,25 @@ def made(
         return Shards(streams, writer.counts, tokenizer, told, kept=False)  # type: ignore[arg-type]
     finally:
         shutil.rmtree(work, ignore_errors=True)
+
+
+def _tell_work(writer: Writer, seconds: float) -> None:
+    """What tokenising took, on stderr, once it took a while; of memory the most that the process has held so far."""
+    if seconds < _SLOW or sys.stderr is None:
+        return
+    most, size = _most_memory(), sum(own.bytes for own in writer.counts)
+    held = "" if most is None else f", in a process of at most {most / 1e9:.2f} GB of memory"
+    line = f"{writer.name}: {size / 1e6:,.0f} MB of text tokenised in {seconds:.0f} s{held}"
+    print(line, file=sys.stderr, flush=True)
+
+
+def _most_memory() -> int | None:
+    """The most bytes of memory that the process has held at once; None where the system does not tell."""
+    try:
+        import resource
+    except ImportError:  # Windows
+        return None
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
 
 
 def stored(key: str) -> Shards:
