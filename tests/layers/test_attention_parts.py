@@ -65,7 +65,8 @@ def test_plain_and_gated():
     torch.testing.assert_close(plain(x), plain.narrow(F.gelu(plain.widen(x))))
     gate, value = gated.widen.weight.split(6)
     torch.testing.assert_close(gated(x), F.linear(F.silu(x @ gate.T) * (x @ value.T), gated.narrow.weight))
-    assert torch.equal(plain(x)[:, 1:2], plain(x[:, 1:2]))  # a token passes alone
+    # a token passes alone, up to the order in which a product of another shape is added
+    torch.testing.assert_close(plain(x)[:, 1:2], plain(x[:, 1:2]), rtol=1e-12, atol=1e-14)
     assert torch.autograd.gradcheck(gated, (x.requires_grad_(),))
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from leadline.cli import recipe
+from leadline.cli import offered, recipe, usual
 from leadline.cli.flag import Flag
 from leadline.cli.line import Line
 from leadline.cli.screen import Screen
@@ -28,20 +28,20 @@ MORE = "Data and model take the flags that `leadline train` takes; nothing is tr
 
 
 def flags(argv: Sequence[str]) -> list[Flag]:
-    what = recipe.find_source(argv, ())
+    what = offered.find_source(argv, ())
     if what is not None and is_run(what):
         return []
-    kind = recipe.model_type(argv, what)
-    family = recipe.likelihood_flags(recipe.likelihood_name(argv))
-    return [*recipe.choice_flags(), *recipe.model_flags(kind), *family, *recipe.data_flags(what, kind, argv)]
+    kind = usual.model_type(argv, what)
+    family = offered.likelihood_flags(offered.likelihood_name(argv))
+    return [*offered.choice_flags(), *offered.model_flags(kind), *family, *offered.data_flags(what, kind, argv)]
 
 
-arranged = recipe.arranged
+arranged = offered.arranged
 
 
 def explain(argv: Sequence[str]) -> Callable[[str], UserError | None]:
-    what = recipe.find_source(argv, ())
-    return (lambda name: None) if what is not None and is_run(what) else recipe.explain(argv)
+    what = offered.find_source(argv, ())
+    return (lambda name: None) if what is not None and is_run(what) else offered.explain(argv)
 
 
 def run(line: Line, screen: Screen) -> int:
@@ -60,7 +60,7 @@ def is_run(what: str) -> bool:
     folder = Path(what)
     if not folder.is_dir() or (folder / "run.json").exists():
         return folder.is_dir()
-    return find_task(folder) == "none" and recipe.reader(what) not in ("idx", "text")
+    return find_task(folder) == "none" and usual.reader(what) not in ("idx", "text")
 
 
 def recorded(folder: Path) -> list[Finding]:
@@ -75,5 +75,5 @@ def before(what: str, line: Line, screen: Screen) -> list[Finding]:
     import leadline as ll
 
     made = recipe.make(what, line)
-    screen.account(*recipe.columns_shown(made.data, what, line.of("data")))
+    screen.account(*offered.columns_shown(made.data, what, line.of("data")))
     return ll.doctor.before(made.model, made.data, made.likelihood)

@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from leadline.cli.line import Line
-from leadline.cli.recipe import Made, read_by
+from leadline.cli.recipe import Made
 from leadline.cli.screen import Screen, figure, finite
+from leadline.cli.usual import read_by
 from leadline.data.account import counted
 from leadline.errors import RunError, UserError
 from leadline.settings import whole

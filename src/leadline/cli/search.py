@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from leadline.cli import recipe
+from leadline.cli import offered, recipe, usual
 from leadline.cli.flag import Flag, Kind
 from leadline.cli.folded import check_rows
 from leadline.cli.line import Line
@@ -50,18 +50,18 @@ OWN = (
 
 
 def flags(argv: Sequence[str]) -> list[Flag]:
-    what = recipe.find_source(argv, OWN)
-    kind = recipe.model_type(argv, what)
-    data = recipe.data_flags(what, kind, argv)
-    family = recipe.likelihood_flags(recipe.likelihood_name(argv))
-    return [*recipe.choice_flags(), *OWN, *recipe.model_flags(kind), *family, *data, *recipe.setting_flags()]
+    what = offered.find_source(argv, OWN)
+    kind = usual.model_type(argv, what)
+    data = offered.data_flags(what, kind, argv)
+    family = offered.likelihood_flags(offered.likelihood_name(argv))
+    return [*offered.choice_flags(), *OWN, *offered.model_flags(kind), *family, *data, *offered.setting_flags()]
 
 
 def arranged(argv: Sequence[str]) -> list[str]:
-    return recipe.arranged(argv, OWN)
+    return offered.arranged(argv, OWN)
 
 
-explain = recipe.explain
+explain = offered.explain
 
 
 def run(line: Line, screen: Screen) -> int:
@@ -70,8 +70,8 @@ def run(line: Line, screen: Screen) -> int:
     what = recipe.need_source("search", line.words[0] if line.words else None)
     extra_words("search", line.words, 1)
     named = [f"--model={line.get('model')}"] if line.get("model") is not None else []
-    kind = recipe.model_type(named, what)
-    searched = {flag.option: flag for flag in (*recipe.setting_flags(), *recipe.model_flags(kind))}
+    kind = usual.model_type(named, what)
+    searched = {flag.option: flag for flag in (*offered.setting_flags(), *offered.model_flags(kind))}
     space = spaces(line.get("space") or {}, searched)
     check_rows(line, what)
     made = recipe.make(what, line)

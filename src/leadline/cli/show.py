@@ -16,7 +16,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from leadline.cli import recipe
+from leadline.cli import offered, recipe, usual
 from leadline.cli.flag import Flag, Kind
 from leadline.cli.line import Line, first_word, peek
 from leadline.cli.screen import Screen, figure
@@ -55,11 +55,11 @@ SIZES = (
 def flags(argv: Sequence[str]) -> list[Flag]:
     topic, rest = (argv[0], argv[1:]) if argv else ("", ())
     if topic == "model":
-        kind = lookup(first_word(rest, SIZES) or recipe.DEFAULT_MODEL, MODELS, "model")
-        return [*SIZES, *recipe.model_flags(kind), *recipe.data_flags(peek(rest, "--data"), kind, rest)]
+        kind = lookup(first_word(rest, SIZES) or usual.DEFAULT_MODEL, MODELS, "model")
+        return [*SIZES, *offered.model_flags(kind), *offered.data_flags(peek(rest, "--data"), kind, rest)]
     if topic == "data":
-        kind = lookup(recipe.DEFAULT_MODEL, MODELS, "model")
-        return recipe.data_flags(first_word(rest, recipe.data_flags("table.csv", kind)), kind, rest)
+        kind = lookup(usual.DEFAULT_MODEL, MODELS, "model")
+        return offered.data_flags(first_word(rest, offered.data_flags("table.csv", kind)), kind, rest)
     return []
 
 
@@ -81,9 +81,9 @@ def show_model(name: str | None, line: Line, screen: Screen) -> dict[str, Any]:
         data = recipe.make_data(source, line.of("data"))
         read: Data | tuple[int, ...] = data
         shape, dim_output = data.shape_input, likelihood_for(data.target).dim_output
-        name = name or recipe.default_for(data)
+        name = name or usual.default_for(data)
     else:
-        kind = lookup(name or recipe.DEFAULT_MODEL, MODELS, "model")
+        kind = lookup(name or usual.DEFAULT_MODEL, MODELS, "model")
         reads = inspect.signature(kind).parameters
         if "num_tokens" in reads and line.get("dim_input") is None:
             raise UserError(
@@ -91,10 +91,10 @@ def show_model(name: str | None, line: Line, screen: Screen) -> dict[str, Any]:
                 got="no --data",
                 do=f"Name some: leadline show model {name} --data FILE, with the flags by which it is read",
             )
-        usual = (40,) if "dim_input" in reads else (64, 3) if getattr(kind, "reads_sets", False) else (3, 32, 32)
-        read = shape = tuple(line.get("dim_input") or usual)
+        some = (40,) if "dim_input" in reads else (64, 3) if getattr(kind, "reads_sets", False) else (3, 32, 32)
+        read = shape = tuple(line.get("dim_input") or some)
         dim_output = line.get("dim_output", 10)
-    model = build(name or recipe.DEFAULT_MODEL, read, dim_output, **line.of("model"))
+    model = build(name or usual.DEFAULT_MODEL, read, dim_output, **line.of("model"))
     layers = [
         {"name": path, "type": type(module).__name__, "weights": _shapes(module), "parameters": _own_count(module)}
         for path, module in model.named_modules()

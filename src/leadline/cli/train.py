@@ -10,7 +10,7 @@ from typing import Any
 
 from torch import nn
 
-from leadline.cli import folded, recipe
+from leadline.cli import folded, offered, recipe, usual
 from leadline.cli.ending import finish
 from leadline.cli.flag import Flag, Kind
 from leadline.cli.line import Line
@@ -66,20 +66,20 @@ OWN = (
 
 
 def flags(argv: Sequence[str]) -> list[Flag]:
-    what = recipe.find_source(argv, OWN)
-    kind = recipe.model_type(argv, what)
-    data = recipe.data_flags(what, kind, argv)
-    family = recipe.likelihood_flags(recipe.likelihood_name(argv))
-    rule, *of_rule = recipe.rule_flags(argv, what)
-    of_model = recipe.model_flags(kind)
-    return [*recipe.choice_flags(), rule, *OWN, *of_model, *family, *of_rule, *data, *recipe.setting_flags()]
+    what = offered.find_source(argv, OWN)
+    kind = usual.model_type(argv, what)
+    data = offered.data_flags(what, kind, argv)
+    family = offered.likelihood_flags(offered.likelihood_name(argv))
+    rule, *of_rule = offered.rule_flags(argv, what)
+    of_model = offered.model_flags(kind)
+    return [*offered.choice_flags(), rule, *OWN, *of_model, *family, *of_rule, *data, *offered.setting_flags()]
 
 
 def arranged(argv: Sequence[str]) -> list[str]:
-    return recipe.arranged(argv, OWN)
+    return offered.arranged(argv, OWN)
 
 
-explain = recipe.explain
+explain = offered.explain
 
 
 def run(line: Line, screen: Screen) -> int:
@@ -90,7 +90,7 @@ def run(line: Line, screen: Screen) -> int:
     if line.get("folds") is not None:
         folded.check(line, what)
     made = recipe.make(what, line)
-    screen.account(*recipe.columns_shown(made.data, what, line.of("data")))
+    screen.account(*offered.columns_shown(made.data, what, line.of("data")))
     folder = line.get("folder") or fresh_folder(made.data.name, type(made.model).__name__)
     before = ll.doctor.before(_as_begun(made), made.data, made.likelihood)
     refuse(before)
