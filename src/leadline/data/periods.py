@@ -1,4 +1,5 @@
-"""Times that name a period, or a day without marks: 2003-01, 2003M01, 200301, 1983Q1, 20030115. Each is its first day.
+"""Times that name a period, or a day in another way than by numbers with marks: 2003-01, 2003M01, Jan 2003, 1983Q1,
+15-Jan-2003, 20030115. Each is its first day.
 
 A form is a template that is read and written alike. Numbers are taken for such times only where every one of them is a
 date of the years from 1700 to 2199: 200312 is a month and 200313 is none.
@@ -18,10 +19,18 @@ from leadline.data.words import plain_text
 
 _EPOCH = date(1970, 1, 1).toordinal()
 _YEARS = range(1700, 2200)
+_MONTHS = ["January", "February", "March", "April", "May", "June", "July"]
+_MONTHS += ["August", "September", "October", "November", "December"]
+_SHORT = [name[:3] for name in _MONTHS]
 _MARKED = ("{y}-{m:02}", "{y}/{m:02}", "{y}M{m:02}", "{y}Q{q}", "{y}-Q{q}", "{y} Q{q}", "Q{q} {y}", "Q{q}-{y}")
+_BARE = ("{b} {y}", "{b}-{y}", "{y} {b}", "{y}-{b}")
+_DAYS = ("{d} {b} {y}", "{d}-{b}-{y}", "{b} {d}, {y}", "{b} {d} {y}", "{b}-{d}-{y}", "{y} {b} {d}", "{y}-{b}-{d}")
+_SPELLED = (*_BARE, *(form.replace("{d}", day) for form in _DAYS for day in ("{d:02}", "{d}")))
+_NAMED = tuple(form.replace("{b}", month) for form in _SPELLED for month in ("{b}", "{B}"))
 _DIGITS = ("{y}{m:02}", "{y}{m:02}{d:02}")
-_PART = {"y": r"\d{4}", "m": r"\d{1,2}", "q": "[1-4]"}
-_PACKED = {"y": r"\d{4}", "m": r"\d{2}", "d": r"\d{2}"}
+_PART = {"y": r"\d{4}", "m:02": r"\d{1,2}", "d": r"\d{1,2}", "d:02": r"\d{2}", "q": "[1-4]"}
+_PART |= {"b": "|".join(_SHORT), "B": "|".join(_MONTHS)}
+_PACKED = {**_PART, "m:02": r"\d{2}"}
 
 
 def periods_of(cells: Cells) -> tuple[np.ndarray, str] | None:
@@ -33,7 +42,7 @@ def periods_of(cells: Cells) -> tuple[np.ndarray, str] | None:
     if not len(cells):
         return None
     first = cells[0] if isinstance(cells, Text) else plain_text(float(cells[0]))
-    forms = [form for form in (*_MARKED, *_DIGITS) if _day(first, form) is not None]
+    forms = [form for form in (*_MARKED, *_NAMED, *_DIGITS) if _day(first, form) is not None]
     words, codes = words_of(cells) if forms else ([], np.empty(0))  # most columns show it at once
     for form in forms:
         days = [_day(word, form) for word in words]
@@ -45,10 +54,11 @@ def periods_of(cells: Cells) -> tuple[np.ndarray, str] | None:
 def period(day: date, form: str) -> str:
     """A day as a form writes it.
 
-    >>> period(date(1983, 4, 1), "{y}Q{q}"), period(date(1983, 4, 1), "{y}-{m:02}")
-    ('1983Q2', '1983-04')
+    >>> period(date(1983, 4, 1), "{y}Q{q}"), period(date(1983, 4, 1), "{b} {y}")
+    ('1983Q2', 'Apr 1983')
     """
-    return form.format(y=day.year, m=day.month, q=(day.month + 2) // 3, d=day.day)
+    names = {"b": _SHORT[day.month - 1], "B": _MONTHS[day.month - 1]}
+    return form.format(y=day.year, m=day.month, q=(day.month + 2) // 3, d=day.day, **names)
 
 
 def short_dates(words: Sequence[str]) -> str | None:
@@ -65,12 +75,14 @@ def short_dates(words: Sequence[str]) -> str | None:
 
 def _day(word: str | None, form: str) -> float | None:
     parts = _PACKED if form in _DIGITS else _PART
-    pattern = re.sub(r"\{(\w)[^}]*\}", lambda found: f"(?P<{found[1]}>{parts[found[1]]})", form)
+    pattern = re.sub(r"\{((\w)[^}]*)\}", lambda found: f"(?P<{found[2]}>{parts[found[1]]})", form)
     match = re.fullmatch(pattern, (word or "").strip(), re.IGNORECASE)
     if match is None:
         return None
-    part = {name: int(value) for name, value in match.groupdict().items()}
-    month = part.get("m", 3 * part.get("q", 0) - 2)
+    said = match.groupdict()
+    name = said.pop("b", said.pop("B", None))
+    part = {letter: int(value) for letter, value in said.items()}
+    month = part.get("m", 3 * part.get("q", 0) - 2) if name is None else _SHORT.index(name[:3].capitalize()) + 1
     if part["y"] not in _YEARS:
         return None
     try:

@@ -182,7 +182,7 @@ def moments_of(table: Table, name: str | None) -> tuple[np.ndarray, bool, str]:
         raise DataError(
             f"{name}, the time, must be a date or a number in every row",
             got=f"{shown(cells, row)} in {table.at(row)}",
-            do="Write dates like 2024-12-31, 2024-12-31 18:00, 2024-12 or 2024Q4, and fill in missing ones",
+            do="Write dates like 2024-12-31, 2024-12-31 18:00, 2024-12, Dec 2024 or 2024Q4, and fill in missing ones",
         )
     return values, style is not None, ""
 
