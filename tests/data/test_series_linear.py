@@ -9,7 +9,8 @@ import pytest
 import torch
 
 import leadline as ll
-from leadline.data.series_linear import NUM, Linear, figures_of, season_ago
+from leadline.data import series_linear
+from leadline.data.series_linear import NUM, Linear, figures_of, last_steps, season_ago
 
 M, H, W = 4, 6, 10
 
@@ -41,17 +42,49 @@ def test_figures_by_hand(seen):
         np.testing.assert_allclose(phi[h - 1], [shape, since, way, window - level, -level], atol=1e-12)
 
 
-def test_weights_are_ridge_regression():
-    values = np.random.default_rng(0).normal(size=60)
-    z, count, coming = _windows(values)
-    found = _fitted(values)
-    phi, left = figures_of(z, count, M, H).numpy(), (coming - season_ago(z, count, M, H)).numpy()
+@pytest.mark.parametrize(("num", "lags"), [(29, 0), (280, W - 1)])  # 29 windows are too few to tell
+def test_weights_are_ridge_regression(num, lags):
+    z, count, coming = _windows(_swings(400), num)
+    found = _fitted(_swings(400), num)
+    steps = last_steps(z, count, lags)[:, None].expand(-1, H, -1)
+    phi = torch.cat([figures_of(z, count, M, H), steps], -1).numpy()
+    left = (coming - season_ago(z, count, M, H)).numpy()
+    prior = np.diag((2 * np.square(left).mean() * np.array([1.0] * NUM + [*range(1, lags + 1)])) ** 0.5)
     for h in range(H):
-        rows = np.vstack([phi[:, h] / H**0.5, (2 * np.square(left).mean()) ** 0.5 * np.eye(NUM)])
-        answers = np.append(left[:, h] / H**0.5, np.zeros(NUM))
+        rows, answers = np.vstack([phi[:, h] / H**0.5, prior]), np.append(left[:, h] / H**0.5, np.zeros(len(prior)))
         np.testing.assert_allclose(found.weights[h], np.linalg.lstsq(rows, answers, rcond=None)[0], atol=1e-9)
     spread = np.sqrt(np.square((coming - found(z, count, M)).numpy()).mean(0))
     np.testing.assert_allclose(found.spread, spread, rtol=1e-9)
+    assert found.lags == lags
+
+
+def _swings(count: int) -> np.ndarray:
+    """Waves of about M steps that lose their time: an autoregression of the last two values."""
+    rng, values = np.random.default_rng(0), [0.0, 1.0]
+    for _ in range(count):
+        values.append(1.9 * np.cos(2 * np.pi / (1.25 * M)) * values[-1] - 0.95**2 * values[-2] + rng.normal())
+    return np.array(values)
+
+
+def test_the_last_steps_have_a_part_where_they_tell_more():
+    z, count, coming = _windows(_swings(800))
+    found = _fitted(_swings(800), 400)
+    plain = series_linear._fitted(series_linear._Rows(z, count, coming, coming).some(slice(400)), M, NUM, 0)
+    later = slice(400 + H, None)
+    errs = [float((coming[later] - b(z[later], count[later], M)).square().mean()) for b in (found, plain)]
+    assert found.lags == W - 1 and errs[0] < 0.7 * errs[1]
+    walk = np.random.default_rng(0).normal(size=400).cumsum()
+    z, count, coming = _windows(walk)
+    assert Linear.of(z, count, coming, torch.ones(len(z), 1), 1, drifts=True).lags == 0
+
+
+@pytest.mark.parametrize("seen", [1, 4, W])
+def test_last_steps_by_hand(seen):
+    z = np.random.default_rng(seen).normal(size=W)
+    steps = [z[k] - z[k - 1] for k in range(seen - 1, 0, -1)]
+    z[seen:] = 99.0  # padding
+    told = last_steps(torch.from_numpy(z)[None], torch.tensor([seen]), W - 1)[0]
+    np.testing.assert_allclose(told, steps + [0.0] * (W - 1 - len(steps)), atol=1e-12)
 
 
 def test_little_that_was_seen_leaves_the_value_of_a_season_ago():
@@ -63,7 +96,8 @@ def test_little_that_was_seen_leaves_the_value_of_a_season_ago():
 
 def test_a_mean_is_gone_back_to_where_the_level_stands_still():
     noise = np.random.default_rng(0).normal(size=400)
-    assert len(_fitted(noise).weights[0]) == NUM and len(_fitted(noise, drifts=True).weights[0]) == NUM - 1
+    fits = [_fitted(noise, drifts=drifts) for drifts in (False, True)]
+    assert [len(found.weights[0]) - found.lags for found in fits] == [NUM, NUM - 1]
     z, count, coming = _windows(noise)
     errs = lambda centre: float((coming - centre).square().mean())  # noqa: E731
     assert errs(_fitted(noise)(z, count, M)) < 0.75 * errs(season_ago(z, count, M, H))

@@ -445,4 +445,4 @@ def _figures(fields: Sequence[Any]) -> Figures:
 
 
 def _linear(fields: Mapping[str, Any]) -> Linear:
-    return Linear(tuple(map(tuple, fields["weights"])), tuple(fields["spread"]))
+    return Linear(tuple(map(tuple, fields["weights"])), tuple(fields["spread"]), fields.get("lags", 0))
