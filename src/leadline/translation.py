@@ -9,7 +9,7 @@ more than once, each of its targets counts as right among the errors.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -21,7 +21,8 @@ from leadline.data.tokens import NOTHING, Tokens
 from leadline.engine.decoder import Cached, Recomputing
 from leadline.errors import DataError, UserError
 from leadline.run import Run
-from leadline.settings import given, whole
+from leadline.settings import texts as listed
+from leadline.settings import whole
 from leadline.text.beam import beam_search
 from leadline.text.decoding import Scorer
 from leadline.text.stopping import Stop
@@ -114,14 +115,10 @@ def translate(run: Run, texts: str | Sequence[str], beams: int = 4, penalty: flo
     >>> len(translate(run, ["61 cats", "62 cats"], beams=1))
     2
     """
-    texts = [texts] if isinstance(texts, str) or not isinstance(texts, Iterable) else list(texts)
-    wrong = [text for text in texts if not isinstance(text, str)]
-    if wrong:
-        do = "Pass a text, or a list of texts"
-        raise UserError("what is to be translated must be text", got=given("texts", wrong[0]), do=do)
-    found, said = [""] * len(texts), [row for row, text in enumerate(texts) if text.strip()]
+    asked = listed("texts", texts)
+    found, said = [""] * len(asked), [row for row, text in enumerate(asked) if text.strip()]
     if said:
-        x = _inputs(run).read([texts[row] for row in said])
+        x = _inputs(run).read([asked[row] for row in said])
         for row, text in zip(said, _translations(run, x, beams, penalty), strict=True):
             found[row] = text
     return found

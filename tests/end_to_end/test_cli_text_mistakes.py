@@ -121,6 +121,21 @@ def test_a_long_text_is_scored_to_its_end(walk, tmp_path, capsys):
     assert int(tokens) == len(own.encode("the cat sat on a mat. " * 30)) > 16 and 0 < float(nll) < 10
 
 
+@pytest.mark.parametrize("task", ["next", "masked", "classes", "pairs", "spans", "tags"])
+def test_a_cell_that_holds_no_text_has_a_row_of_its_own(walk, tmp_path, capsys, task):
+    names = ll.load(walk / "runs" / task).inputs.names or ("text",)
+    rows = [{**dict.fromkeys(names, ""), "id": 1}, {**dict.fromkeys(names, "the cat"), "id": 2}]
+    with (tmp_path / "rows.csv").open("w", newline="") as file:
+        out = csv.DictWriter(file, [*names, "id"])
+        out.writeheader()
+        out.writerows(rows)
+    assert main(["predict", str(walk / "runs" / task), str(tmp_path / "rows.csv")]) == 0
+    said = list(csv.DictReader(capsys.readouterr().out.splitlines()))
+    assert [row["id"] for row in said] == ["1", "2"]
+    if task == "next":
+        assert [said[0][name] for name in ("tokens", "nll", "bits_per_byte")] == ["0", "", ""] and said[1]["nll"]
+
+
 @pytest.mark.parametrize("task", ["classes", "pairs"])
 def test_what_is_cut_is_told(walk, tmp_path, capsys, task):
     (tmp_path / "lines.txt").write_text("the cat\n" + "the cat sat on a mat. " * 30 + "\n")
