@@ -201,6 +201,24 @@ def test_a_number_of_every_step_is_not_made_a_class(tmp_path):
     assert ll.data.sequences(x, [[0.5, 1.5, 0.5]] * 30, kind="classes").target.classes == ("0.5", "1.5")
 
 
+def lists(value):
+    return [[float(k % 2), value] for k in range(12)]
+
+
+@pytest.mark.parametrize(
+    ("asked", "kind", "message"),
+    [
+        (lists(float("inf")), None, r"a number of every step is not learned\. Got inf"),
+        (lists([0.5, 1.5]), None, r"y must be one word or number at each step\. Got it=\[0\.5, 1\.5\] .* in sequence 0"),
+        (lists([0.5, 1.5]), "classes", r"y must be one word or number at each step"),
+        ([[1, 1]] * 12, None, r"y must have from 2 to 65,536 classes\. Got 1: 1\."),
+    ],
+)
+def test_what_is_asked_at_a_step_is_a_class(asked, kind, message):
+    with pytest.raises(UserError, match=message):
+        ll.data.sequences([[0.1, 0.2]] * 12, asked, kind=kind)
+
+
 @pytest.mark.parametrize("wrong", [-1, 2.5, float("nan")])
 def test_lengths_are_whole_numbers(tmp_path, wrong):
     file = tmp_path / "some.npz"

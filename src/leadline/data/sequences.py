@@ -43,7 +43,7 @@ from leadline.data.table import rows_of
 from leadline.data.target import Target
 from leadline.data.text_files import find_texts
 from leadline.data.text_rows import JSON_LINES, json_objects
-from leadline.data.words import natural
+from leadline.data.words import natural, plain_text
 from leadline.errors import DataError, ShapeError, UserError
 from leadline.settings import given, whole
 
@@ -52,7 +52,7 @@ LISTED = (".npz", *JSON_LINES)  # files that hold sequences one by one, not a ro
 MOST_LENGTH = 65536
 _MOST_BYTES = 2**33  # of all rows
 _SHOWN = 5
-_FRACTION = re.compile(r"[-+]?\d*\.\d+(e[-+]?\d+)?|[-+]?\d+e-\d+", re.IGNORECASE)
+_FRACTION = re.compile(r"[-+]?\d*\.\d+(e[-+]?\d+)?|[-+]?\d+e-\d+|[-+]?inf", re.IGNORECASE)
 _STEPS = ("x", "steps", "values", "sequence", "sequences", "data")
 _ASKED = ("y", "label", "labels", "target", "targets", "class", "tags")
 
@@ -264,7 +264,9 @@ def of_table(
             left_out.append(f"{name}: {why}")
     if not channels:
         raise DataError(
-            f"{table.source} must have a column of numbers beside {target}", got="; ".join(left_out) or "none", do="Add"
+            f"{table.source} must have a column of numbers beside {target}",
+            got="; ".join(left_out) or "none",
+            do="Bring one, such as what was measured",
         )
     values = numbers_of(table, channels)
     words, codes = words_of(table.columns[target])
@@ -443,7 +445,7 @@ def tags(found: Found, T: int, kind: str | None, step: str = "step", whole: str 
     """A class for every step, `NOTHING` where there is none. The last two are what messages call them."""
     if kind not in (None, "classes", "binary"):
         raise UserError(f"a target of every {step} must be of classes", got=f"kind={kind!r}", do="Leave kind out")
-    words = [[None if word is None or word != word else _word(word) for word in own] for own in found.asked]
+    words = [[_word(value, found, row, step) for value in own] for row, own in enumerate(found.asked)]
     fraction = next((word for own in words for word in own if word is not None and _is_fraction(word)), None)
     if kind is None and fraction is not None:
         raise DataError(
@@ -452,10 +454,10 @@ def tags(found: Found, T: int, kind: str | None, step: str = "step", whole: str 
             do=f"Ask one number a {whole}, or pass kind='classes' if such numbers are names",
         )
     names = sorted({word for own in words for word in own if word is not None}, key=natural)
-    if len(names) < 2 or len(names) > MOST_LENGTH:
-        raise DataError(
-            f"{found.target} must have at least two classes", got=", ".join(names) or "none", do="Bring other rows"
-        )
+    if not 2 <= len(names) <= MOST_LENGTH:
+        some = f": {', '.join(names[:_SHOWN])}{', …' if names[_SHOWN:] else ''}" if names else ""
+        got, do = f"{len(names)}{some}", "Name another target, or bring other rows"
+        raise DataError(f"{found.target} must have from 2 to {MOST_LENGTH:,} classes", got=got, do=do)
     code = {name: k for k, name in enumerate(names)}
     y = torch.full((len(words), T), NOTHING)
     for row, own in zip(y, words):
@@ -467,10 +469,19 @@ def _is_fraction(word: str) -> bool:
     return _FRACTION.fullmatch(word.strip()) is not None and float(word) % 1 != 0
 
 
-def _word(value: Any) -> str:
+def _word(value: Any, found: Found, row: int, step: str) -> str | None:
+    """What is asked at a step, as the name of a class; None where nothing is."""
+    if isinstance(value, (list, tuple, dict)):
+        raise DataError(
+            f"{found.target} must be one word or number at each {step}",
+            got=f"{given('it', value)} in {found.at(row)}",
+            do="Ask one of them alone",
+        )
     if isinstance(value, bool):
         return "true" if value else "false"
-    return str(int(value)) if isinstance(value, float) and value == int(value) else str(value)
+    if value is None or value != value:
+        return None
+    return plain_text(value) if isinstance(value, float) else str(value)
 
 
 def _account(found: Found, target: Target, T: int) -> Account:
