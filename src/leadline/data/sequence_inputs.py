@@ -101,7 +101,7 @@ class Sequences(Inputs):
             raise DataError(
                 f"{table.source} must have the columns that the model was trained on",
                 got=f"no {', '.join(absent)}" if absent else "a table, where it was trained on lists",
-                do="Add what is missing" if absent else "Pass a list of sequences",
+                do="Add what is missing" if absent else "Pass a list of sequences, or name a .jsonl or an .npz of them",
             )
         values = numbers_of(table, self.channels)
         parts = list(sequence_rows(table, self.sequence, self.order))

@@ -222,7 +222,7 @@ def _with_names(found: Found, sequence: str | None, each: bool | None) -> Found:
         raise UserError(
             "sequence is of a table with a row for each step",
             got=f"{sequence!r} for {found.source}",
-            do="Name what holds the sequences with field=…, and leave sequence out",
+            do=f"Leave it out; if that is what holds the sequences, pass field={sequence!r}",
         )
     if each is not None and each is not found.each:
         have = "one for every step" if found.each else "one for each sequence"
@@ -422,12 +422,14 @@ def _named(field: str | None, target: str | None) -> tuple[tuple[str | None, tup
 
 
 def named_in(path: Path, have: Mapping[str, Any], own: str | None, usual: Sequence[str], role: str) -> str:
+    """What a file calls the field or the target: the name that was told, or one of the usual ones."""
     found = next((name for name in ((own,) if own else usual) if name in have), None)
     if found is None:
+        names = list(map(str, have))
         raise DataError(
             f"{path.name} must hold {own or f'{role}, by a name such as {usual[0]} or {usual[1]}'}",
-            got=", ".join(map(str, list(have)[:8])) or "nothing",
-            do=f"Name it with {role}=…",
+            got=", ".join(names[:8]) or "nothing",
+            do=f"Name one of those: {role}={names[0 if role == 'field' else -1]!r}, say" if names else "Write it anew",
         )
     return found
 
