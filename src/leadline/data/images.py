@@ -22,12 +22,13 @@ from leadline.data.boxes import read_boxes
 from leadline.data.data import Data
 from leadline.data.decode import FITS
 from leadline.data.folder import Folder, find_task, no_pictures, shown, survey
+from leadline.data.found_whole import Unusable
 from leadline.data.gathering import Gathering, name_of
 from leadline.data.labelled import Labelled, of_folders, of_table
 from leadline.data.layout import split_of
 from leadline.data.npz import of_npz
 from leadline.data.pairs import pairs_of
-from leadline.data.picture_cache import Unusable, key_of, stored
+from leadline.data.picture_cache import key_of, stored
 from leadline.data.splits import split_indices
 from leadline.data.table import DELIMITED
 from leadline.data.target import Target
