@@ -54,7 +54,7 @@ def model_type(argv: Sequence[str], what: str | None = None) -> type[nn.Module]:
 def default_model(what: str | None, task: str | None = None, argv: Sequence[str] = ()) -> str:
     """What is trained on SOURCE where nobody names a model; no data are read for it."""
     if what is not None and reader(what, argv) == "text":
-        asked = "pairs" if peek(argv, "--source") else "classes" if peek(argv, "--text") else "next"
+        asked = "pairs" if peek(argv, "--source") else "classes" if peek(argv, "--target") else "next"
         return TEXT_MODELS.get(task or asked, TEXT_MODELS["next"])
     if what is not None and reader(what, argv) in ("sets", "solids"):
         return POINT_MODEL if what == "solids" or peek(argv, "--coordinates") not in (None, "0") else SET_MODEL
