@@ -12,6 +12,7 @@ from leadline.cli.line import peek
 from leadline.data import SOURCES, find_task, is_path, reader_of
 from leadline.data.data import Data
 from leadline.data.graph_inputs import GraphInputs
+from leadline.data.images import PLACES
 from leadline.data.pictures import Pictures
 from leadline.data.sequence_inputs import Sequences
 from leadline.data.series_windows import Windows
@@ -66,8 +67,10 @@ def default_model(what: str | None, task: str | None = None, argv: Sequence[str]
         return PICTURE_MODELS.get(task or "pixels", PICTURE_MODEL)
     if what is None or reader(what) not in ("images", "idx"):
         return DEFAULT_MODEL
-    path = Path(what)
-    return PICTURE_MODELS.get(find_task(path) if path.is_dir() else "classes", PICTURE_MODEL)
+    if not Path(what).is_dir():
+        return PICTURE_MODEL
+    named = next((kind for option, kind in PLACES.items() if peek(argv, f"--{option}")), task)
+    return PICTURE_MODELS.get(named or ("labels" if peek(argv, "--target") else find_task(what)), PICTURE_MODEL)
 
 
 def default_for(data: Data) -> str:

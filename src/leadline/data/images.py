@@ -37,6 +37,8 @@ from leadline.names import lookup
 from leadline.settings import given, whole
 
 TASKS = ("classes", "labels", "pixels", "boxes")
+#: options that name a place, and the task that what lies there is for
+PLACES = {"labels": "labels", "masks": "pixels", "boxes": "boxes"}
 COLOURS = {"grey": 1, "gray": 1, "rgb": 3, "colour": 3, "color": 3}
 
 
@@ -166,7 +168,7 @@ def _named(**places: Any) -> str | None:
     named = [word for word, value in places.items() if value is not None]
     if len(named) > 1:
         raise UserError("pictures are learned for one task at a time", got=" and ".join(named), do="Keep one of them")
-    return {"labels": "labels", "masks": "pixels", "boxes": "boxes"}[named[0]] if named else None
+    return PLACES[named[0]] if named else None
 
 
 def _known(
