@@ -16,7 +16,7 @@ Rows are padded to the longest sequence, or cut at `length`: one very long seque
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from dataclasses import field as made
 from pathlib import Path
@@ -181,7 +181,7 @@ def _found(
             raise DataError(
                 "target must hold a value for each sequence of a list", got=given("target", target), do="Pass a list"
             )
-        return _of_lists(path, target, each, [f"sequence {k}" for k in range(len(path))])
+        return of_lists(path, target, each, [f"sequence {k}" for k in range(len(path))])
     if sequence is None or not isinstance(target, str):
         raise UserError(
             "a table of sequences needs sequence, the column that tells them apart, and target, the one to predict",
@@ -295,31 +295,44 @@ def of_table(
     )
 
 
-def _of_lists(x: Any, y: Any, each: bool | None, names: Sequence[str]) -> Found:
-    """Sequences as they are held, each with a name for messages."""
+def of_lists(
+    x: Any,
+    y: Any,
+    each: bool | None,
+    names: Sequence[str],
+    reads: Callable[..., np.ndarray] = stretch,
+    called: tuple[str, str] = ("sequence", "step"),
+) -> Found:
+    """Sequences as they are held, each with a name for messages.
+
+    Args:
+        reads: one of them, its name, and the channels that it must have, as `stretch` does.
+        called: what a sequence and a step of it are called.
+    """
+    one, step = called
     if len(x) != len(y):
         raise ShapeError(
-            "there must be a target for each sequence",
-            got=f"{counted(len(x), 'sequence')} and {counted(len(y), 'target')}",
+            f"there must be a target for each {one}",
+            got=f"{counted(len(x), one)} and {counted(len(y), 'target')}",
             do="Pass as many",
         )
     if not len(x):
-        raise DataError("there must be sequences to read", got="none", do="Pass at least three")
-    first = stretch(x[0], names[0])
-    parts = [first, *(stretch(own, name, first.shape[1]) for own, name in zip(x[1:], names[1:], strict=True))]
+        raise DataError(f"there must be {one}s to read", got="none", do="Pass at least three")
+    first = reads(x[0], names[0])
+    parts = [first, *(reads(own, name, first.shape[1]) for own, name in zip(x[1:], names[1:], strict=True))]
     asked = [_plain(value) for value in y]
     lists = [isinstance(value, list) for value in asked]
     if any(lists) != all(lists) or (each is not None and each is not lists[0]):
         raise DataError(
-            "targets must be one a sequence, or a list a sequence",
+            f"targets must be one a {one}, or a list a {one}",
             got=f"{counted(sum(lists), 'list')} among {len(lists)}" + (f", each={each}" if each is not None else ""),
             do="Pass all of one kind",
         )
     for name, part, own in zip(names, parts, asked, strict=True):
         if lists[0] and len(own) != len(part):
             raise ShapeError(
-                "a sequence must have a target for each of its steps",
-                got=f"{counted(len(part), 'step')} and {counted(len(own), 'target')} in {name}",
+                f"a {one} must have a target for each of its {step}s",
+                got=f"{counted(len(part), step)} and {counted(len(own), 'target')} in {name}",
                 do="Pass as many",
             )
     return Found(parts, asked, lists[0])
@@ -352,7 +365,7 @@ def _of_npz(path: Path, field: str | None, target: str | None) -> Found:
     if lengths is not None and len(y) == len(x) and (y.ndim == 2 or len(x) != lengths.size):
         asked = cut_at(y, x, lengths)  # one of every step
     if len(asked) != len(parts):
-        return _of_lists(parts, asked, None, [])  # which says so
+        return of_lists(parts, asked, None, [])  # which says so
     return _of_file(path, "sequence", range(len(parts)), parts, asked)
 
 
@@ -363,7 +376,7 @@ def _of_file(path: Path, word: str, numbers: Sequence[int], x: Sequence[Any], y:
     if not kept:
         raise DataError(f"{path.name} must hold sequences with steps", got=f"{len(x)} without", do="Bring others")
     names = [f"{word} {numbers[k]}" for k in kept]
-    found = _of_lists([x[k] for k in kept], [y[k] for k in kept], None, names)
+    found = of_lists([x[k] for k in kept], [y[k] for k in kept], None, names)
     found.source, found.word, found.numbers = path.name, word, [numbers[k] for k in kept]
     found.empty = [number for number, none in zip(numbers, empty) if none]
     return found
@@ -429,9 +442,16 @@ def named_in(path: Path, have: Mapping[str, Any], own: str | None, usual: Sequen
         raise DataError(
             f"{path.name} must hold {own or f'{role}, by a name such as {usual[0]} or {usual[1]}'}",
             got=", ".join(names[:8]) or "nothing",
-            do=f"Name one of those: {role}={names[0 if role == 'field' else -1]!r}, say" if names else "Write it anew",
+            do=_other_name(role, names, usual),
         )
     return found
+
+
+def _other_name(role: str, names: list[str], usual: Sequence[str]) -> str:
+    """What to do where a file has none of the usual names; the arrays of sets go by those alone."""
+    if not names or role not in ("field", "target"):
+        return f"Write it anew, and call it {usual[0]}"
+    return f"Name one of those: {role}={names[0 if role == 'field' else -1]!r}, say"
 
 
 def _check_room(count: int, T: int, channels: int, longest: int) -> None:
