@@ -34,7 +34,8 @@ from leadline.data.npz import arrays_of
 from leadline.data.outcome import read_outcome, with_figures
 from leadline.data.point_files import clouds_in
 from leadline.data.sequence_inputs import padded
-from leadline.data.sequences import MOST_LENGTH, NOTHING, Found, cut_at, named_in, of_lists, of_table, tags
+from leadline.data.sequence_sources import Found, cut_at, named_in, of_lists, of_table
+from leadline.data.sequences import MOST_LENGTH, NOTHING, tags
 from leadline.data.set_inputs import Sets, complete, gathered
 from leadline.data.splits import split_indices
 from leadline.data.table import rows_of
