@@ -79,6 +79,7 @@ def fitted_columns(table: Table, names: Sequence[str], train: np.ndarray, role: 
 
 
 def check_static(table: Table, inputs: Windows, kept: Sequence[Series]) -> None:
+    """Refuse a static column that changes within a series."""
     if not inputs.static.width:
         return
     raw = np.nan_to_num(inputs.static.read(table).numpy(), nan=np.inf)

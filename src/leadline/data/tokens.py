@@ -395,7 +395,11 @@ def padded(rows: Iterable[Any], length: int, num_tokens: int) -> Tensor:
 
 
 def stored_as(num_tokens: int) -> Any:
-    """The numpy type that holds so many tokens and `NOTHING`."""
+    """The numpy type that holds so many tokens and `NOTHING`.
+
+    >>> [stored_as(count).__name__ for count in (65_535, 65_536)]
+    ['int16', 'int32']
+    """
     return np.int16 if num_tokens <= _SMALL else np.int32
 
 

@@ -96,7 +96,12 @@ def computing(x: Tensor) -> torch.dtype:
 
 
 def even(name: str, value: int) -> int:
-    """`value` as an even whole number."""
+    """`value` as an even whole number.
+
+    >>> even("dim", 7)
+    Traceback (most recent call last):
+    leadline.errors.UserError: dim must be even: a sine and a cosine for each frequency. Got dim=7. Nearest: 6 or 8.
+    """
     if whole(name, value, 2) % 2:
         raise UserError(
             f"{name} must be even: a sine and a cosine for each frequency",
