@@ -38,12 +38,8 @@ class LearnedPositions(nn.Module):
         """Args:
         at: where the tokens stand; 0 … T-1 by default.
         """
-        if at is None and x.shape[1] > len(self.weight):
-            raise UserError(
-                "a row must fit the places that were learned",
-                got=f"{x.shape[1]} tokens, {len(self.weight)} places",
-                do=f"Build the model with length={x.shape[1]}, or cut the row",
-            )
+        if at is None:
+            check_places(x, len(self.weight))
         return x + (self.weight[: x.shape[1]] if at is None else self.weight[at])
 
 
@@ -88,6 +84,22 @@ def frequencies(
     [1.0, 0.10000000149011612]
     """
     return base ** -(torch.arange(0, even("dim", dim), 2, device=device, dtype=dtype) / dim)
+
+
+def check_places(x: Tensor, length: int) -> None:
+    """Refuse rows (B, T, D) that are longer than what was learned for each place.
+
+    >>> check_places(torch.zeros(1, 9, 4), 8)
+    Traceback (most recent call last):
+    leadline.errors.UserError: a row must fit the places that were learned. Got 9 tokens, 8 places. Build the model \
+with length=9, or cut the row.
+    """
+    if x.shape[1] > length:
+        raise UserError(
+            "a row must fit the places that were learned",
+            got=f"{x.shape[1]} tokens, {length} places",
+            do=f"Build the model with length={x.shape[1]}, or cut the row",
+        )
 
 
 def computing(x: Tensor) -> torch.dtype:
