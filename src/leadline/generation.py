@@ -19,7 +19,7 @@ from torch import Tensor, nn
 from leadline.data.inputs import Inputs
 from leadline.engine.decoder import Decodable, scorer_of
 from leadline.errors import UserError
-from leadline.settings import whole
+from leadline.settings import given, texts, whole
 from leadline.text.beam import beam_search
 from leadline.text.choosing import Choice, Constraint
 from leadline.text.decoding import Generated, Word, checked
@@ -113,8 +113,9 @@ def generate(
             got=f"{named} beside beams={beams}",
             do="Leave one of them out",
         )
-    asked = [prompts] if isinstance(prompts, str) else list(prompts)
-    stops = (stop,) if isinstance(stop, str) else tuple(stop)
+    asked, stops = texts("prompts", prompts), texts("stop", stop)
+    if not asked:
+        raise UserError("there must be a prompt", got="none", do='Pass "" for a text from its beginning')
     rows, source = _rows(tokens, asked)
     beams = whole("beams", beams, 1, MOST_BEAMS, usual=4)
     count, most, seed = whole("count", count), whole("most", most), whole("seed", seed, 0, 2**62 - 1)
@@ -131,16 +132,10 @@ def generate(
     scorer = scorer_of(model, longest + most, source, tokens.length)
     if beams > 1:
         if not isinstance(allowed, Tensor):
-            raise UserError(
-                "beams take a list of allowed words", got="a function", do="Pass a tensor (V,), or no beams"
-            )
-        found = [
-            one
-            for texts in beam_search(
-                scorer, rows, most, beams, end, count, penalty, early, groups, diversity, allowed, slide
-            )
-            for one in texts
-        ]
+            got, do = given("allowed", allowed), "Pass a tensor (V,), or no beams"
+            raise UserError("beams take a list of allowed words", got=got, do=do)
+        best = beam_search(scorer, rows, most, beams, end, count, penalty, early, groups, diversity, allowed, slide)
+        found = [one for own in best for one in own]
     else:
         choice = Choice(temperature, top_k, top_p, min_p, repetition, allowed)
         pieces = _Pieces(own, stops, on_text) if on_text is not None else None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import numbers
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
 
@@ -239,6 +240,21 @@ def real(
     limits += [f"at most {most:g}"] if most < math.inf else []
     legal = " ".join(["a" if limits else "a finite", "number", " and ".join(limits)]).strip()
     raise UserError(f"{name} must be {legal}", got=given(name, value), do=_proposal(name, value, float, least, usual))
+
+
+def texts(name: str, value: Any) -> list[str]:
+    """`value` as a list of texts, or the message that it holds something else; a text alone is a list of one.
+
+    >>> texts("stop", "."), texts("stop", ("!", "?"))
+    (['.'], ['!', '?'])
+    """
+    found = [value] if isinstance(value, str) or not isinstance(value, Iterable) else list(value)
+    wrong = [text for text in found if not isinstance(text, str)]
+    if wrong:
+        raise UserError(
+            f"{name} must be text", got=given(name, wrong[0]), do=f"Pass a text as {name}, or a list of texts"
+        )
+    return found
 
 
 def given(name: str, value: Any) -> str:

@@ -9,21 +9,21 @@ more than once, each of its targets counts as right among the errors.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from leadline.data.data import Split
 from leadline.data.tokens import NOTHING, Tokens
-from leadline.engine.decoder import Cached, Recomputing
+from leadline.engine.decoder import Decodable, scorer_of
 from leadline.errors import DataError, UserError
 from leadline.run import Run
-from leadline.settings import given, whole
+from leadline.settings import texts as listed
+from leadline.settings import whole
 from leadline.text.beam import beam_search
-from leadline.text.decoding import Scorer
 from leadline.text.stopping import Stop
 from leadline.text.translation import Errors, Quality, TranslationMemory, errors, quality
 
@@ -114,14 +114,10 @@ def translate(run: Run, texts: str | Sequence[str], beams: int = 4, penalty: flo
     >>> len(translate(run, ["61 cats", "62 cats"], beams=1))
     2
     """
-    texts = [texts] if isinstance(texts, str) or not isinstance(texts, Iterable) else list(texts)
-    wrong = [text for text in texts if not isinstance(text, str)]
-    if wrong:
-        do = "Pass a text, or a list of texts"
-        raise UserError("what is to be translated must be text", got=given("texts", wrong[0]), do=do)
-    found, said = [""] * len(texts), [row for row, text in enumerate(texts) if text.strip()]
+    asked = listed("texts", texts)
+    found, said = [""] * len(asked), [row for row, text in enumerate(asked) if text.strip()]
     if said:
-        x = _inputs(run).read([texts[row] for row in said])
+        x = _inputs(run).read([asked[row] for row in said])
         for row, text in zip(said, _translations(run, x, beams, penalty), strict=True):
             found[row] = text
     return found
@@ -171,31 +167,15 @@ def _translations(run: Run, x: Tensor, beams: int, penalty: float) -> list[str]:
     found = [""] * len(source)
     on_gpu = next(run.model.parameters()).is_cuda
     for part in lengths.argsort(descending=True).split(BATCH_ON_GPU if on_gpu else BATCH):
-        scorer = _scorer(run.model, source[part], max(1, int(lengths[part].max())))
+        read = source[part]
+        if isinstance(run.model, Decodable):  # which reads sources of any length
+            read = read[:, : max(1, int(lengths[part].max()))]
+        scorer = scorer_of(run.model, inputs.length, read, inputs.length)
         best = beam_search(scorer, [[inputs.start]] * len(part), inputs.length, beams, stop, penalty=penalty)
         for row, texts in zip(part.tolist(), best, strict=True):
             words = [token for token in texts[0].tokens if token != end]
             found[row] = inputs.tokenizer.decode(words)
     return found
-
-
-def _scorer(model: nn.Module, source: Tensor, longest: int) -> Scorer:
-    """A model that reads its source once, or any other of rows (B, S + T)."""
-    if all(callable(getattr(model, method, None)) for method in ("cache", "read", "step")):
-        return Cached(model, source=source[:, :longest])
-    return Recomputing(_Behind(model, source))
-
-
-class _Behind(nn.Module):
-    """A model of rows (B, S + T) as one of rows (B, T), the sources being known."""
-
-    def __init__(self, model: nn.Module, source: Tensor):
-        super().__init__()
-        self.model, self.source = model, source
-
-    def forward(self, rows: Tensor) -> Tensor:
-        source = self.source.to(rows.device).repeat_interleave(len(rows) // len(self.source), 0)
-        return self.model(torch.cat([source, rows], 1))
 
 
 def _sources(inputs: Tokens, x: Tensor) -> list[str]:

@@ -12,7 +12,8 @@ import torch
 
 from leadline.data import found_whole, gathering, images, picture_cache
 from leadline.data.folder import survey
-from leadline.data.picture_cache import Unusable, cache_root, checksum, key_of, stored
+from leadline.data.found_whole import Unusable
+from leadline.data.picture_cache import cache_root, checksum, key_of, stored
 from leadline.data.scene_files import write_scenes
 
 

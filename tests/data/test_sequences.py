@@ -201,6 +201,24 @@ def test_a_number_of_every_step_is_not_made_a_class(tmp_path):
     assert ll.data.sequences(x, [[0.5, 1.5, 0.5]] * 30, kind="classes").target.classes == ("0.5", "1.5")
 
 
+def lists(value):
+    return [[float(k % 2), value] for k in range(12)]
+
+
+@pytest.mark.parametrize(
+    ("asked", "kind", "message"),
+    [
+        (lists(float("inf")), None, r"a number of every step is not learned\. Got inf"),
+        (lists([0.5, 1.5]), None, r"y must be one word or number at each step\. Got it=.* in sequence 0"),
+        (lists([0.5, 1.5]), "classes", r"y must be one word or number at each step"),
+        ([[1, 1]] * 12, None, r"y must have from 2 to 65,536 classes\. Got 1: 1\."),
+    ],
+)
+def test_what_is_asked_at_a_step_is_a_class(asked, kind, message):
+    with pytest.raises(UserError, match=message):
+        ll.data.sequences([[0.1, 0.2]] * 12, asked, kind=kind)
+
+
 @pytest.mark.parametrize("wrong", [-1, 2.5, float("nan")])
 def test_lengths_are_whole_numbers(tmp_path, wrong):
     file = tmp_path / "some.npz"
@@ -212,3 +230,14 @@ def test_lengths_are_whole_numbers(tmp_path, wrong):
 def test_complex_numbers_are_refused():
     with pytest.raises(DataError, match="complex numbers have two parts; make two channels"):
         ll.data.sequences(np.ones((30, 4)) + 1j, [0, 1] * 15)
+
+
+def test_a_field_that_is_not_there_is_answered_by_one_that_is(tmp_path):
+    path = tmp_path / "strokes.jsonl"
+    path.write_text("".join(f'{{"points": [0.{k}, 1.5], "letter": "{"ab"[k % 2]}"}}\n' for k in range(12)))
+    with pytest.raises(DataError, match=r"Got points, letter\. Name one of those: field='points', say"):
+        ll.data.sequences(path, "letter")
+    with pytest.raises(DataError, match=r"target='letter', say"):
+        ll.data.sequences(path, field="points")
+    with pytest.raises(UserError, match=r"pass field='points'"):
+        ll.data.sequences(path, "letter", field="points", sequence="points")

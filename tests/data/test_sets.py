@@ -212,3 +212,14 @@ def test_solids_are_a_pure_function_of_their_seed_and_refuse_what_is_no_number()
     for options in ({"num": 5}, {"points": 0}, {"task": "part of"}, {"noise": -1.0}):
         with pytest.raises(UserError):
             ll.data.solids(**options)
+
+
+def test_complex_numbers_are_refused():
+    with pytest.raises(DataError, match="complex numbers have two parts; make two columns"):
+        ll.data.sets([np.ones((3, 2)) + 1j] * 12, [0, 1] * 6)
+
+
+def test_arrays_of_sets_have_a_usual_name(tmp_path):
+    np.savez(tmp_path / "clouds.npz", cloud=np.zeros((12, 3, 2)), y=np.arange(12) % 2)
+    with pytest.raises(DataError, match=r"must hold x, by a name such as x or points\. Got cloud, y\. .* call it x"):
+        ll.data.sets(tmp_path / "clouds.npz")

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from leadline.data import INPUTS, SOURCES, inputs_from, is_path, load, mnist1d, source, table
+from leadline.data import INPUTS, SOURCES, inputs_from, is_path, load, mnist1d, reader_by, source, table
 from leadline.errors import DataError, UnknownName, UserError
 
 
@@ -28,6 +28,26 @@ def test_names_and_paths_are_told_apart(tmp_path, monkeypatch):
     Path("mine").touch()
     assert not is_path("moons") and is_path("mine") and is_path("a/b") and is_path(Path("moons")) and is_path("a.xls")
     assert not is_path("mnist2d")
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ({}, "table"),
+        ({"target": "b", "horizon": 2, "level": "moving"}, "series"),
+        ({"edges": "edges.csv", "level": "edge"}, "graph"),
+        ({"task": "pairs"}, "text"),
+        ({"sequence": "a", "horizon": None}, "sequences"),
+        ({"set": "a"}, "sets"),
+    ],
+)
+def test_a_table_is_read_as_its_options_say(options, expected):
+    assert reader_by("rows.csv", options) == expected
+
+
+def test_pairs_are_loaded_by_their_task(tmp_path):
+    (tmp_path / "pairs.tsv").write_text("".join(f"{k} cats\t{k} chats\n" for k in range(40)))
+    assert load(tmp_path / "pairs.tsv", task="pairs", kind="bytes").inputs.task == "pairs"
 
 
 def test_slips_answer_with_what_was_meant(tmp_path):

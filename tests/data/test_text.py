@@ -311,6 +311,7 @@ def test_inputs_are_rebuilt_from_their_config_and_what_is_attached(words):
         "num_tokens": words.num_tokens,
         "length": 16,
         "pad": 0,
+        "start": words.start,
         "end": words.end,
         "sep": words.sep,
     }

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from leadline.data import shards, text_files
-from leadline.data.picture_cache import Unusable
+from leadline.data.found_whole import Unusable
 from leadline.data.text import text
 from leadline.data.text_files import _parted, find_texts, holds_text, pattern_of, word_end
 from leadline.errors import DataError
@@ -226,6 +226,35 @@ def test_a_damaged_entry_is_made_again(tmp_path, cache, harm):
         shards.stored(entry.name)
     assert text(place, length=8, kind="bytes").fingerprint == expected
     assert len(list(cache.iterdir())) == 1 and shards.stored(entry.name)
+
+
+def test_an_entry_that_another_process_made_meanwhile_stays(tmp_path, cache, monkeypatch):
+    place = _books(tmp_path)
+    read, met = shards.stored, []
+
+    def late(key):  # looks before the other is done
+        met.append(key)
+        if len(met) > 1:
+            return read(key)
+        monkeypatch.setattr(shards, "stored", read)
+        expected.append(text(place, length=8, kind="bytes").fingerprint)
+        expected.append(next(cache.iterdir()).stat().st_ino)
+        monkeypatch.setattr(shards, "stored", late)
+        raise Unusable
+
+    expected: list[object] = []
+    monkeypatch.setattr(shards, "stored", late)
+    data = text(place, length=8, kind="bytes")
+    assert [data.fingerprint, next(cache.iterdir()).stat().st_ino] == expected and len(list(cache.iterdir())) == 1
+
+
+def test_an_entry_that_cannot_be_read_back_is_said(tmp_path, cache, monkeypatch):
+    def unusable(key):
+        raise Unusable
+
+    monkeypatch.setattr(shards, "stored", unusable)
+    with pytest.raises(DataError, match="must be read back"):
+        text(_books(tmp_path), length=8, kind="bytes")
 
 
 def test_a_cache_that_cannot_be_written_is_done_without(tmp_path, monkeypatch):

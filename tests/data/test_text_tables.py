@@ -306,3 +306,10 @@ def test_only_a_line_that_names_the_sides_is_a_line_of_names(tmp_path, first, na
     found = _two_columns(path)
     assert (found is None) == names
     assert names or len(found.table) == 31
+
+
+def test_lists_of_numbers_are_no_text(tmp_path):
+    path = tmp_path / "strokes.jsonl"
+    path.write_text("".join(f'{{"points": [0.{k}, 1.5], "letter": "{"ab"[k % 2]}"}}\n' for k in range(12)))
+    with pytest.raises(DataError, match=r"Got no text, and points holds numbers\. If these are sequences"):
+        text(path, target="letter")

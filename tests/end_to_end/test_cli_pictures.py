@@ -14,12 +14,13 @@ import torch
 from PIL import Image
 
 import leadline as ll
-from leadline.cli import main
+from leadline.cli import main, recipe, usual
 from leadline.cli.pictures import _View
 from leadline.data.boxes import placed
 from leadline.data.decode import Header
 from leadline.data.scene_files import write_scenes
 from leadline.engine.events import StepsDone
+from leadline.errors import DataError
 from leadline.likelihoods.boxes import BoxesPrediction
 
 QUICK = ("--epochs", "1", "--batch", "16", "--threads", "1", "--no-report")
@@ -49,6 +50,22 @@ def spoil(folder):
     (folder / "cut.png").write_bytes(whole[: len(whole) // 2])
     (folder / "words.jpg").write_text("no picture")
     claims(folder / "huge.png", 20_000, 20_000)
+
+
+@pytest.mark.parametrize(
+    "flags", [{}, {"task": "pixels"}, {"task": "boxes"}, {"masks": "masks"}, {"labels": "seen.csv"}]
+)
+def test_flags_are_those_of_the_model_that_is_trained(tmp_path, flags):
+    write_scenes(tmp_path / "both", ("masks", "coco"), num=16, size=32, num_classes=2)
+    rows = "".join(f"{k:05d}.png,{'ab'[k % 2]}\n" for k in range(16))
+    (tmp_path / "both" / "seen.csv").write_text(f"file,what\n{rows}")
+    if "labels" in flags:  # a picture and its mask have one name
+        with pytest.raises(DataError, match=r"names such as images/00000\.png"):
+            recipe.make_data("both", flags)
+        (tmp_path / "both" / "seen.csv").write_text(f"file,what\n{rows.replace('000', 'images/000')}")
+    data = recipe.make_data("both", flags)
+    line = ["both", *(word for name, value in flags.items() for word in (f"--{name}", value))]
+    assert usual.default_model("both", flags.get("task"), line) == usual.default_for(data)
 
 
 @pytest.fixture(scope="module")

@@ -11,7 +11,7 @@ import torch
 from safetensors.torch import load_file, save_file
 
 import leadline as ll
-from leadline.cli import main
+from leadline.cli import main, recipe, usual
 from leadline.interop import hugging_face
 
 SMALL = ["--dim", "16", "--num-layers", "1", "--num-heads", "2", "--epochs", "1", "--threads", "1", "--no-report"]
@@ -119,6 +119,21 @@ def test_a_long_text_is_scored_to_its_end(walk, tmp_path, capsys):
     tokens, nll, _ = (tmp_path / "o.csv").read_text().splitlines()[1].split(",")[1:]
     own = ll.load(walk / "runs" / "next").inputs.tokenizer
     assert int(tokens) == len(own.encode("the cat sat on a mat. " * 30)) > 16 and 0 < float(nll) < 10
+
+
+@pytest.mark.parametrize("task", ["next", "masked", "classes", "pairs", "spans", "tags"])
+def test_a_cell_that_holds_no_text_has_a_row_of_its_own(walk, tmp_path, capsys, task):
+    names = ll.load(walk / "runs" / task).inputs.names or ("text",)
+    rows = [{**dict.fromkeys(names, ""), "id": 1}, {**dict.fromkeys(names, "the cat"), "id": 2}]
+    with (tmp_path / "rows.csv").open("w", newline="") as file:
+        out = csv.DictWriter(file, [*names, "id"])
+        out.writeheader()
+        out.writerows(rows)
+    assert main(["predict", str(walk / "runs" / task), str(tmp_path / "rows.csv")]) == 0
+    said = list(csv.DictReader(capsys.readouterr().out.splitlines()))
+    assert [row["id"] for row in said] == ["1", "2"]
+    if task == "next":
+        assert [said[0][name] for name in ("tokens", "nll", "bits_per_byte")] == ["0", "", ""] and said[1]["nll"]
 
 
 @pytest.mark.parametrize("task", ["classes", "pairs"])
@@ -314,3 +329,26 @@ def test_a_text_of_one_letter_is_not_sent_round_in_circles(told, walk):
     for length in (16, 2):
         line = told("train", "letter.txt", "--length", length)
         assert f"length={length} for 2 tokens" in line and "Pass" not in line and "more text" in line
+
+
+@pytest.mark.parametrize(
+    "flags",
+    [
+        {"text": "review"},
+        {"text": "review", "target": "stars"},
+        {"source": "review", "target": "stars"},
+        {"task": "masked", "text": "review"},
+    ],
+)
+@pytest.mark.parametrize("ending", ["csv", "jsonl"])
+def test_flags_are_those_of_the_model_that_is_trained(tmp_path, ending, flags):
+    reviews = [
+        {"review": f"a {GOOD[k % 3]} or {BAD[k % 2]} film {k}, again and again", "stars": k % 2} for k in range(60)
+    ]
+    rows = [json.dumps(row) for row in reviews] if ending == "jsonl" else ["review,stars"]
+    rows += [] if ending == "jsonl" else [f'"{row["review"]}",{row["stars"]}' for row in reviews]
+    place = str(tmp_path / f"reviews.{ending}")
+    (tmp_path / f"reviews.{ending}").write_text("\n".join(rows))
+    data = recipe.make_data(place, {**flags, "kind": "bytes", "length": 16})
+    line = [place, *(word for name, value in flags.items() for word in (f"--{name}", value))]
+    assert usual.default_model(place, flags.get("task"), line) == usual.default_for(data)

@@ -69,6 +69,13 @@ def test_the_default_model_reads_the_series(sales, capsys):
     assert "time must name a column of sales.csv. Got time 'day'. Known: date, sales." in capsys.readouterr().err
 
 
+def test_series_have_a_level_as_graphs_have(sales, capsys):
+    line = ["show", "data", "sales.csv", "--target", "sales", "--time", "date", "--horizon", "6"]
+    for level, moves in (("moving", True), ("fixed", False)):
+        assert main([*line, "--level", level]) == 0
+        assert ("the level drifts" in capsys.readouterr().out) is moves
+
+
 def test_the_report_draws_forecasts_beside_what_came(sales, capsys):
     line = ["train", "sales.csv", "--horizon", "6", "--time", "date", "--target", "sales", "--epochs", "2"]
     assert main([*line, "--model", "Linear", "--folder", "run"]) == 0

@@ -51,8 +51,15 @@ def test_sentences_of_any_length_share_a_batch(run):
 
 @pytest.mark.parametrize("wrong", [[3], None, 7, ["a b", None]])
 def test_what_is_no_text_is_refused(run, wrong):
-    with pytest.raises(UserError, match="what is to be translated must be text"):
+    with pytest.raises(UserError, match="texts must be text"):
         translate(run, wrong)
+    with pytest.raises(UserError, match="prompts must be text"):
+        run.generate(wrong)
+
+
+def test_no_prompt_at_all_is_refused(run):
+    with pytest.raises(UserError, match="there must be a prompt"):
+        run.generate([])
 
 
 def test_few_of_many_sentences_are_evenly_spaced(run):

@@ -5,11 +5,13 @@ import json
 import pytest
 import torch
 
+import leadline as ll
 from leadline.engine.decoder import Cached
 from leadline.errors import UserError
 from leadline.interop import hugging_face
 from leadline.interop import t5 as family
 from leadline.models.t5 import T5
+from leadline.text import Tokenizer
 from leadline.text.beam import beam_search
 from leadline.text.decoding import generate
 from leadline.text.stopping import Stop
@@ -104,6 +106,31 @@ def test_folders_of_ours_are_read_by_them(options, tmp_path):
         assert torch.allclose(found, ours(torch.cat([source, target], 1)), atol=1e-4)
     again = hugging_face.load(tmp_path)
     assert all(torch.equal(mine, other) for mine, other in zip(ours.state_dict().values(), again.state_dict().values()))
+
+
+def pairs(folder, tokenizer=None):
+    (folder / "pairs.tsv").write_text("".join(f"{k} cats\t{k} chats\n" for k in range(40)))
+    return ll.data.text(folder / "pairs.tsv", task="pairs", kind="bytes", tokenizer=tokenizer, length=T + 9)
+
+
+def test_they_write_what_a_model_for_our_data_writes(tmp_path):
+    data = pairs(tmp_path)
+    ours = ll.models.build("T5", data, data.target.dim, dim=16, num_layers=1, num_heads=2, dim_hidden=24).eval()
+    assert (ours.start, ours.end) == (data.inputs.start, data.inputs.tokenizer.end) != (ours.pad, ours.end)
+    hugging_face.save(ours, tmp_path / "t5", data.inputs.tokenizer)
+    theirs = transformers.T5ForConditionalGeneration.from_pretrained(tmp_path / "t5").eval()
+    source = data.inputs.encode(data.inputs.read(["7 cats"]))[:, : data.inputs.len_source]
+    wanted = theirs.generate(source, attention_mask=(source != 0).long(), do_sample=False, num_beams=1, max_length=9)
+    found = generate(Cached(ours, source=source), [[data.inputs.start]], 8, stop=Stop(tokens=(ours.end,)))
+    assert [data.inputs.start, *found[0].tokens] == wanted[0].tolist()
+    assert hugging_face.load(tmp_path / "t5").config["start"] == ours.start
+
+
+def test_behind_a_tokenizer_without_a_start_targets_begin_with_what_pads_as_theirs_do(tmp_path):
+    words = Tokenizer.train([], "bytes", specials=("<end>",))
+    data = pairs(tmp_path, words)
+    assert words.start is None and data.inputs.start == words.pad != words.end
+    assert set(data.inputs.encode(data.train.x)[:, data.inputs.len_source].tolist()) == {words.pad}
 
 
 def test_every_tensor_has_a_name():

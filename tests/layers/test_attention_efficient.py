@@ -17,6 +17,7 @@ from leadline.layers.hashed_attention import HashedAttention
 from leadline.layers.kernel_attention import KernelAttention, kernel_attend, orthogonal_directions, random_features
 from leadline.layers.low_rank_attention import LowRankAttention
 from leadline.layers.masks import Blocks, Causal, Padding, Window
+from leadline.layers.placed_attention import PlacedAttention, UntiedAttention
 from leadline.layers.spatial_gate import SpatialGate
 from leadline.layers.synthesizer import KINDS, Synthesizer
 
@@ -318,3 +319,22 @@ def test_block_local_attention_passes_nothing_between_blocks():
     layer, x = SelfAttention(D, H).double(), drawn(B, 8, D)
     found = layer(x, Blocks(4))
     close(found, torch.cat([layer(part) for part in x.split(4, 1)], 1))
+
+
+@pytest.mark.parametrize(
+    "layer",
+    [
+        LowRankAttention(16, 4, length=8, rank=3),
+        PlacedAttention(16, 4, length=8),
+        UntiedAttention(16, 4, length=8),
+        Synthesizer(16, 4, length=8),
+        Synthesizer(16, 4, length=8, kind="random"),
+        AttentionFree(16, length=8),
+        SpatialGate(16, 32, length=8),
+    ],
+    ids=lambda layer: type(layer).__name__,
+)
+def test_rows_longer_than_what_was_learned_are_refused(layer):
+    assert layer(torch.zeros(2, 8, 16)).shape == (2, 8, 16)
+    with pytest.raises(UserError, match="Got 9 tokens, 8 places"):
+        layer(torch.zeros(2, 9, 16))

@@ -92,9 +92,9 @@ def test_padded_tokens_change_nothing(both):
 def test_channels_before_or_behind_the_steps():
     model, other = made(3, channels=2), made(3, channels=2, channels_first=True)
     x = drawn(4, 6, 2)
-    assert torch.equal(model(x), other(x.mT))
+    close(model(x), other(x.mT))
     single = made(3, channels=1)
-    assert torch.equal(single(x[..., 0]), single(x[..., :1]))
+    close(single(x[..., 0]), single(x[..., :1]))
 
 
 @pytest.mark.parametrize("cell", RECURRENT)

@@ -163,6 +163,12 @@ def test_words_that_may_not_come_do_not():
         Choice(allowed=torch.zeros(4, dtype=torch.bool))
 
 
+@pytest.mark.parametrize("allowed", [[0, 2], torch.tensor([0, 2]), torch.tensor([True, False]), lambda seen: seen[0]])
+def test_what_says_not_of_each_word_whether_it_may_come_is_refused(allowed):
+    with pytest.raises(UserError, match=r"^allowed must"):
+        generate(Recomputing(table()), PROMPTS, 2, Choice(allowed=allowed))
+
+
 BYTES = [b"th", b"e e", b"nd", b"\xc3", b"\xa9", b"x"]
 
 

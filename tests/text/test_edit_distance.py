@@ -95,3 +95,8 @@ def test_quality_is_that_of_sacrebleu():
     assert "tok:13a" in found.signature
     with pytest.raises(UserError, match="a reference for each translation"):
         quality(["a"], [])
+
+
+def test_a_reference_is_no_list_of_letters():
+    with pytest.raises(UserError, match=r"several for each translation\. Got a reference='a b'"):
+        errors(["a b"], ["a b"])

@@ -406,3 +406,9 @@ def test_places_of_tokens_in_their_text(kind):
             begin, at = at, at + len(piece)
             assert len(text[:first].encode()) <= begin and at <= len(text[:last].encode()) <= len(data)
             assert piece in text[first:last].encode() and last - first <= len(piece)
+
+
+@pytest.mark.parametrize("texts", [5, None])
+def test_a_corpus_is_several_texts(texts):
+    with pytest.raises(UserError, match="texts must be several texts, or files"):
+        Tokenizer.train(texts)

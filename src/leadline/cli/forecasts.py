@@ -17,7 +17,7 @@ from leadline.cli.screen import Screen
 from leadline.data.account import counted
 from leadline.data.cells import Table, Text
 from leadline.data.sequence_inputs import Sequences, sequence_rows
-from leadline.data.sequences import LISTED, steps_of
+from leadline.data.sequence_sources import LISTED, steps_of
 from leadline.data.series_windows import Windows
 from leadline.engine.evaluation import Evaluation
 from leadline.errors import DataError

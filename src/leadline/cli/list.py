@@ -25,7 +25,7 @@ EXAMPLES = (
 MORE = "KIND is models, data, likelihoods, rules, optimizers, schedules or runs; without it all are listed."
 
 
-OWN = "… and your own: a .csv, .tsv or .parquet file, a folder of pictures, an .npz, or MNIST's IDX files."
+OWN = "… and your own: a .csv, .tsv, .parquet, .npz or .jsonl, a folder of pictures or of text, or MNIST's IDX files."
 
 
 def flags(argv: Sequence[str]) -> list[Flag]:

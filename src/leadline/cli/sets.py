@@ -14,7 +14,7 @@ from leadline.data.account import counted
 from leadline.data.cells import Table, Text
 from leadline.data.npz import arrays_of
 from leadline.data.point_files import ENDINGS, points_of
-from leadline.data.sequences import cut_at
+from leadline.data.sequence_sources import cut_at
 from leadline.data.set_inputs import Sets
 from leadline.data.sets import members_in
 from leadline.errors import DataError

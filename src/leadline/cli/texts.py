@@ -140,11 +140,11 @@ def _scored(run: Run, inputs: Tokens, texts: list[str]) -> dict[str, list[str]]:
     found: dict[str, list[str]] = {"tokens": [], "nll": [], "bits_per_byte": []}
     sizes = torch.from_numpy(inputs.tokenizer.token_bytes)
     for text in texts:
-        tokens = torch.tensor(inputs.tokenizer.encode(text))
+        tokens = torch.tensor(inputs.tokenizer.encode(text), dtype=torch.long)
         total = -float(_log_p(run, inputs, tokens).sum())
         length = int(sizes[tokens].sum())
         found["tokens"].append(str(len(tokens)))
-        found["nll"].append(f"{total / max(1, len(tokens)):.6g}")
+        found["nll"].append(f"{total / len(tokens):.6g}" if len(tokens) else "")
         found["bits_per_byte"].append(f"{total / math.log(2) / length:.6g}" if length else "")
     return found
 

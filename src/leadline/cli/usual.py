@@ -9,9 +9,10 @@ from typing import Any
 from torch import nn
 
 from leadline.cli.line import peek
-from leadline.data import SOURCES, find_task, is_path, reader_of
+from leadline.data import AS_TEXT, READ_AS, SOURCES, find_task, is_path, reader_by
 from leadline.data.data import Data
 from leadline.data.graph_inputs import GraphInputs
+from leadline.data.images import PLACES
 from leadline.data.pictures import Pictures
 from leadline.data.sequence_inputs import Sequences
 from leadline.data.series_windows import Windows
@@ -35,11 +36,6 @@ GRAPH_MODEL = "GCN"
 GRAPHS = ("graph", "karate", "communities", "random_graphs", "molecules")
 #: and on sets, of points and of others
 POINT_MODEL, SET_MODEL = "PointNet", "DeepSets"
-WORDED = ("text", "source", "task")  # options that make a table one of text
-#: options that make a file one of series, of sequences or of sets
-STEPPED = {"horizon": "series", "sequence": "sequences", "field": "sequences", "set": "sets", "coordinates": "sets"}
-#: and one of graphs
-JOINED = {"edges": "graph", "ends": "graph", "level": "graph"}
 _GRAPH_DECAY = 5e-4
 _SAMPLED, _STEPS = 1024, 800  # rows a step and steps, where a part of a graph is read for each
 
@@ -54,11 +50,11 @@ def model_type(argv: Sequence[str], what: str | None = None) -> type[nn.Module]:
 def default_model(what: str | None, task: str | None = None, argv: Sequence[str] = ()) -> str:
     """What is trained on SOURCE where nobody names a model; no data are read for it."""
     if what is not None and reader(what, argv) == "text":
-        asked = "pairs" if peek(argv, "--source") else "classes" if peek(argv, "--text") else "next"
+        asked = "pairs" if peek(argv, "--source") else "classes" if peek(argv, "--target") else "next"
         return TEXT_MODELS.get(task or asked, TEXT_MODELS["next"])
     if what is not None and reader(what, argv) in ("sets", "solids"):
         return POINT_MODEL if what == "solids" or peek(argv, "--coordinates") not in (None, "0") else SET_MODEL
-    if what is not None and reader(what, argv) in STEPPED.values():
+    if what is not None and reader(what, argv) in ("series", "sequences"):
         return STEP_MODEL
     if what is not None and reader(what, argv) in GRAPHS:
         return graph_model(peek(argv, "--relation") is not None, "--directed" in argv)
@@ -66,8 +62,10 @@ def default_model(what: str | None, task: str | None = None, argv: Sequence[str]
         return PICTURE_MODELS.get(task or "pixels", PICTURE_MODEL)
     if what is None or reader(what) not in ("images", "idx"):
         return DEFAULT_MODEL
-    path = Path(what)
-    return PICTURE_MODELS.get(find_task(path) if path.is_dir() else "classes", PICTURE_MODEL)
+    if not Path(what).is_dir():
+        return PICTURE_MODEL
+    named = next((kind for option, kind in PLACES.items() if peek(argv, f"--{option}")), task)
+    return PICTURE_MODELS.get(named or ("labels" if peek(argv, "--target") else find_task(what)), PICTURE_MODEL)
 
 
 def default_for(data: Data) -> str:
@@ -148,21 +146,11 @@ def told_settings(usual: dict[str, Any], chosen: dict[str, Any]) -> str:
 
 
 def reader(what: str, argv: Sequence[str] = ()) -> str:
-    """The source that reads SOURCE: its own name, or for a path the one that reads such files.
-
-    A table is text where the line names columns of it; so is a folder that has pictures too, where the words in it are
-    asked for.
-    """
-    said = (*WORDED, *STEPPED, *JOINED)
-    return read_by(what, {word: peek(argv, f"--{word}") for word in said if peek(argv, f"--{word}")})
+    """The source that reads SOURCE: its own name, or for a path the one that reads such files."""
+    return read_by(what, {word: peek(argv, f"--{word}") for word in (*READ_AS, *AS_TEXT)})
 
 
 def read_by(what: str, options: Mapping[str, Any]) -> str:
     """The same, by the options that are given to the data."""
-    name = what if what in SOURCES else reader_of(what) if is_path(what) or Path(what).is_dir() else what
-    stepped = [source for word, source in (*JOINED.items(), *STEPPED.items()) if options.get(word) is not None]
-    if stepped and name != what:
-        return stepped[0]
-    if name == "images" and options.get("task") in ("next", "masked"):
-        return "text"
-    return "text" if name == "table" and any(word in options for word in WORDED) else name
+    is_named = what in SOURCES or not (is_path(what) or Path(what).is_dir())
+    return what if is_named else reader_by(what, options)

@@ -90,12 +90,13 @@ _FROM_FILES: dict[str, Callable[..., Data]] = {
     **{"series": series, "sequences": sequences, "sets": sets, "graph": graph, "large_graph": large_graph},
 }
 
-#: options that tell what a path is read as, whatever its ending
-_SAYS = {
-    **dict.fromkeys(("edges", "ends", "level"), "graph"),
-    **dict.fromkeys(("text", "source"), "text"),
+#: options that tell what a path is read as, whatever its ending; of several the first counts: series have a level too
+READ_AS = {
     **{"horizon": "series", "sequence": "sequences", "field": "sequences", "set": "sets", "coordinates": "sets"},
+    **{"edges": "graph", "ends": "graph", "level": "graph"},
 }
+#: and those that make a table one of text
+AS_TEXT = ("text", "source", "task")
 
 #: ways to turn raw rows into network inputs, by the name under which a run records them
 INPUTS: dict[str, type[Inputs]] = {
@@ -145,9 +146,7 @@ def load(what: str | Path | Mapping[str, Any], /, **options: Any) -> Data:
         )
     name = str(what)
     if is_path(what):
-        said = [reader for word, reader in _SAYS.items() if options.get(word) is not None]
-        name = said[0] if said else reader_of(what)
-        options = {"path": what, **options}
+        name, options = reader_by(what, options), {"path": what, **options}
     function = source(name)
     return function(**arguments(function, (), options))
 
@@ -192,6 +191,22 @@ def reader_of(path: str | Path) -> str:
     return "table" if tables else "text" if holds_text(path) else "images"
 
 
+def reader_by(path: str | Path, options: Mapping[str, Any]) -> str:
+    """Which source reads a path, by the options that come with it: a table is text where they name columns of it, and
+    so is a folder that has pictures too, where the words in it are asked for.
+
+    >>> reader_by("cars.csv", {"horizon": 3, "level": "moving"}), reader_by("cars.csv", {"text": "name"})
+    ('series', 'text')
+    """
+    said = next((reader for word, reader in READ_AS.items() if options.get(word) is not None), None)
+    if said is not None:
+        return said
+    name = reader_of(path)
+    if name == "images" and options.get("task") in ("next", "masked"):
+        return "text"
+    return "text" if name == "table" and any(options.get(word) is not None for word in AS_TEXT) else name
+
+
 def inputs_from(name: str, config: Mapping[str, Any], attached: Mapping[str, str] | None = None) -> Inputs:
     """The inputs that a run recorded: the name of their class, their config, and the texts attached to them.
 
@@ -211,7 +226,9 @@ def inputs_from(name: str, config: Mapping[str, Any], attached: Mapping[str, str
 
 __all__ = [
     "INPUTS",
+    "READ_AS",
     "SOURCES",
+    "AS_TEXT",
     "Account",
     "Batch",
     "Colours",
@@ -247,6 +264,7 @@ __all__ = [
     "nodes_alone",
     "picture_graph",
     "point_graph",
+    "reader_by",
     "reader_of",
     "reconstruction",
     "sequences",

@@ -1,4 +1,4 @@
-"""Which files of a cache were found whole, so that they are not read again to find out.
+"""Entries of a cache that are whole: how one comes to its place, and which files need not be read again to find out.
 
 A file whose size and time are those of the last time it was found whole is taken for whole; any other is read and its
 checksum compared. `seen.json` in the folder of a cache holds sizes and times by name.
@@ -7,11 +7,35 @@ checksum compared. `seen.json` in the folder of a cache holds sizes and times by
 from __future__ import annotations
 
 import json
+import os
+import shutil
 import zlib
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
+
+
+class Unusable(Exception):
+    """An entry of a cache that is not there, or not whole."""
+
+
+def put(work: Path, place: Path, check: Callable[[], object]) -> None:
+    """A folder that was written whole, put in its place. Another process may have been faster: what is whole stays.
+
+    Args:
+        check: raises `Unusable` where what stands in that place is damaged.
+    """
+    try:
+        os.rename(work, place)
+    except OSError:
+        if not place.exists():
+            raise
+        try:
+            check()
+        except Unusable:
+            shutil.rmtree(place, ignore_errors=True)
+            os.rename(work, place)
 
 
 def check_of(entry: dict[str, Any]) -> int:

@@ -229,7 +229,7 @@ def _by_graph(nodes: Table, roles: Roles) -> tuple[Table, tuple[str, ...], np.nd
     if None in words:
         lost = int(np.flatnonzero(codes == words.index(None))[0])
         raise DataError(
-            f"{roles.graph} must say of every node its graph", got=f"nothing in {nodes.at(lost)}", do="Mend"
+            f"{roles.graph} must say of every node its graph", got=f"nothing in {nodes.at(lost)}", do="Mend the row"
         )
     came = np.unique(codes, return_index=True)[1]
     rank = np.empty(len(words), dtype=np.int64)

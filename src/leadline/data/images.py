@@ -22,12 +22,13 @@ from leadline.data.boxes import read_boxes
 from leadline.data.data import Data
 from leadline.data.decode import FITS
 from leadline.data.folder import Folder, find_task, no_pictures, shown, survey
+from leadline.data.found_whole import Unusable
 from leadline.data.gathering import Gathering, name_of
 from leadline.data.labelled import Labelled, of_folders, of_table
 from leadline.data.layout import split_of
 from leadline.data.npz import of_npz
 from leadline.data.pairs import pairs_of
-from leadline.data.picture_cache import Unusable, key_of, stored
+from leadline.data.picture_cache import key_of, stored
 from leadline.data.splits import split_indices
 from leadline.data.table import DELIMITED
 from leadline.data.target import Target
@@ -36,6 +37,8 @@ from leadline.names import lookup
 from leadline.settings import given, whole
 
 TASKS = ("classes", "labels", "pixels", "boxes")
+#: options that name a place, and the task that what lies there is for
+PLACES = {"labels": "labels", "masks": "pixels", "boxes": "boxes"}
 COLOURS = {"grey": 1, "gray": 1, "rgb": 3, "colour": 3, "color": 3}
 
 
@@ -165,7 +168,7 @@ def _named(**places: Any) -> str | None:
     named = [word for word, value in places.items() if value is not None]
     if len(named) > 1:
         raise UserError("pictures are learned for one task at a time", got=" and ".join(named), do="Keep one of them")
-    return {"labels": "labels", "masks": "pixels", "boxes": "boxes"}[named[0]] if named else None
+    return PLACES[named[0]] if named else None
 
 
 def _known(

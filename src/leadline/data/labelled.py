@@ -144,10 +144,12 @@ def _file_column(folder: Folder, table: Table) -> tuple[str, list[str | None]]:
         if count > best[0]:
             best = (count, name, found)
     if not best[0]:
+        first = folder.pictures[0]
+        bare = PurePosixPath(first).name  # which two pictures may share
         raise DataError(
             f"{table.source} must have a column with the pictures' file names",
             got=f"{shown(list(table.columns))}, and none that names one of {shown(list(folder.pictures[:2]))}",
-            do="Add a column with names such as " + PurePosixPath(folder.pictures[0]).name,
+            do=f"Add a column with names such as {bare if folder.find(bare) else first}",
         )
     return best[1], best[2]
 

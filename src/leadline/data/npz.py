@@ -207,6 +207,8 @@ def _pair(path: Path, arrays: dict[str, np.ndarray], names: tuple[tuple[str, ...
         y = y[:, 0]
     if y.ndim != 1 or len(x) != len(y):
         raise ShapeError(
-            "labels must be one a picture", got=f"{counted(len(x), 'picture')}, labels of shape {y.shape}", do="Reshape"
+            "labels must be one a picture",
+            got=f"{counted(len(x), 'picture')}, labels of shape {y.shape}",
+            do="Bring a row of labels, one for each picture",
         )
     return x, y

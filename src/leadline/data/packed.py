@@ -14,9 +14,9 @@ from leadline.data import shards
 from leadline.data.account import Account, Refusal, counted
 from leadline.data.data import Data
 from leadline.data.folder import Lost
+from leadline.data.found_whole import Unusable
 from leadline.data.frame import stem
 from leadline.data.held_out import Held, Texts
-from leadline.data.picture_cache import Unusable
 from leadline.data.shards import PARTS, Shards
 from leadline.data.target import Target
 from leadline.data.tokens import Tokens

@@ -31,7 +31,7 @@ import torch
 from leadline.data.account import Account, Refusal
 from leadline.data.data import Data, Split
 from leadline.data.folder import Folder
-from leadline.data.found_whole import check_of, remember, seen_in, stamp
+from leadline.data.found_whole import Unusable, check_of, put, remember, seen_in, stamp
 from leadline.data.pictures import Pictures
 from leadline.data.target import Target
 
@@ -40,10 +40,6 @@ SLOW = 2.0  # seconds of decoding from which they are kept
 _FORMAT = 2
 _BLOCK = 2**24
 _AT_ONCE = 1024
-
-
-class Unusable(Exception):
-    """An entry that is not there, or is damaged."""
 
 
 def cache_root() -> Path:
@@ -135,12 +131,7 @@ def keep(key: str, x: np.ndarray, y: np.ndarray, parts: list[np.ndarray], data: 
         entry = json.loads(json.dumps(entry))
         (work / "entry.json").write_text(json.dumps({**entry, "check": check_of(entry)}), "utf-8")
         remember(work, {}, [f"{name}.npy" for name in arrays])
-        shutil.rmtree(root / key, ignore_errors=True)  # damaged
-        try:
-            os.rename(work, root / key)
-        except OSError:
-            if not (root / key).exists():  # else another process was faster
-                raise
+        put(work, root / key, lambda: stored(key))
     finally:
         shutil.rmtree(work, ignore_errors=True)
     try:

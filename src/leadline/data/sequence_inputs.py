@@ -101,7 +101,7 @@ class Sequences(Inputs):
             raise DataError(
                 f"{table.source} must have the columns that the model was trained on",
                 got=f"no {', '.join(absent)}" if absent else "a table, where it was trained on lists",
-                do="Add what is missing" if absent else "Pass a list of sequences",
+                do="Add what is missing" if absent else "Pass a list of sequences, or name a .jsonl or an .npz of them",
             )
         values = numbers_of(table, self.channels)
         parts = list(sequence_rows(table, self.sequence, self.order))
@@ -119,18 +119,7 @@ def stretch(values: Any, name: str, channels: int | None = None) -> np.ndarray:
         name: of it, for messages, such as "line 7".
         channels: C, where it is known.
     """
-    try:
-        own = values.detach().cpu().numpy() if isinstance(values, Tensor) else values
-        if np.iscomplexobj(own):
-            raise TypeError("complex numbers have two parts; make two channels of them")
-        found = np.array(own, dtype=np.float32)
-    except (TypeError, ValueError) as error:
-        raise DataError(
-            "a sequence must be a list of numbers, or of lists of equally many",
-            got=f"{given('it', values)} as {name} ({error})",
-            do="Pass one number, or one number a channel, for each step",
-        ) from None
-    found = found[:, None] if found.ndim == 1 else found
+    found = in_columns(values, name, "sequence", "channel", "step")
     if found.ndim != 2 or not len(found) or found.shape[1] == 0 or np.isinf(found).any():
         what = "one with an infinite value" if found.size and np.isinf(found).any() else f"shape {found.shape}"
         raise ShapeError(
@@ -145,6 +134,27 @@ def stretch(values: Any, name: str, channels: int | None = None) -> np.ndarray:
             do="Bring all sequences with the same channels",
         )
     return found
+
+
+def in_columns(values: Any, name: str, one: str, column: str, part: str) -> np.ndarray:
+    """A list of numbers, or of lists of them, as an array; one axis is one column. The last three are what messages
+    call it.
+
+    >>> in_columns([1, 2], "line 1", "sequence", "channel", "step").tolist()
+    [[1.0], [2.0]]
+    """
+    try:
+        own = values.detach().cpu().numpy() if isinstance(values, Tensor) else values
+        if np.iscomplexobj(own):
+            raise TypeError(f"complex numbers have two parts; make two {column}s of them")
+        found = np.array(own, dtype=np.float32)
+    except (TypeError, ValueError) as error:
+        raise DataError(
+            f"a {one} must be a list of numbers, or of lists of equally many",
+            got=f"{given('it', values)} as {name} ({error})",
+            do=f"Pass one number, or one number a {column}, for each {part}",
+        ) from None
+    return found[:, None] if found.ndim == 1 else found
 
 
 def padded(parts: Sequence[np.ndarray], length: int) -> Tensor:

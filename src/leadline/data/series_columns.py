@@ -26,7 +26,8 @@ def check_columns(
         for name in names:
             check_column(table, role, name)
             if name in taken:
-                raise DataError("a column must have one role", got=f"{name!r} as {taken[name]} and {role}", do="Pick")
+                got, do = f"{name!r} as {taken[name]} and {role}", f"Leave it out of {role}, or name another column"
+                raise DataError("a column must have one role", got=got, do=do)
             taken[name] = role
     return [f"{name}: left out, as asked" for name in drop]
 
@@ -78,6 +79,7 @@ def fitted_columns(table: Table, names: Sequence[str], train: np.ndarray, role: 
 
 
 def check_static(table: Table, inputs: Windows, kept: Sequence[Series]) -> None:
+    """Refuse a static column that changes within a series."""
     if not inputs.static.width:
         return
     raw = np.nan_to_num(inputs.static.read(table).numpy(), nan=np.inf)

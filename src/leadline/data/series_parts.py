@@ -23,6 +23,7 @@ _SHOWN = 5
 
 
 def check_parts(val: float, test: float) -> None:
+    """Refuse parts that leave nothing to train on."""
     if not (real("val", val) >= 0 and real("test", test) >= 0 and val + test < 1):
         raise UserError(
             "val and test must be fractions that leave time to train on",
@@ -87,6 +88,7 @@ def until_of(kept: Sequence[Series], cut: int) -> float | None:
 
 
 def too_short(source: str, count: int, horizon: int, val: float, test: float) -> DataError:
+    """The message that no series has a window in each part."""
     parts = 1 + (val > 0) + (test > 0)
     return DataError(
         f"{source} must have room for a horizon of {counted(horizon, 'step')} in each of {parts} parts, and a step "
@@ -108,6 +110,7 @@ def _bounds(own: Laid, inputs: Windows, cuts: tuple[int, int], part: int) -> tup
 
 
 def every_of(laid: Sequence[Laid], inputs: Windows, cuts: tuple[int, int]) -> int:
+    """Steps from one window to the next, so that those of the training part fit in the memory."""
     bounds = [_bounds(own, inputs, cuts, 0) for own in laid]
     count = sum(max(0, end - first - inputs.horizon + 1) for first, end in bounds)
     return max(1, -(-count * inputs.length * len(inputs.channels) * 4 // _MOST_BYTES))

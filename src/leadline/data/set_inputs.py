@@ -24,9 +24,8 @@ from torch import Tensor
 from leadline.data.account import counted
 from leadline.data.cells import Table, table_of
 from leadline.data.inputs import Inputs
-from leadline.data.sequence_inputs import numbers_of, padded, sequence_rows
+from leadline.data.sequence_inputs import in_columns, numbers_of, padded, sequence_rows
 from leadline.errors import DataError, ShapeError
-from leadline.settings import given
 
 
 class Sets(Inputs):
@@ -140,16 +139,7 @@ def gathered(values: Any, name: str, columns: int | None = None) -> np.ndarray:
     >>> gathered([3.0, 4.0], "set 0").tolist()
     [[3.0], [4.0]]
     """
-    try:
-        own = values.detach().cpu().numpy() if isinstance(values, Tensor) else values
-        found = np.array(own, dtype=np.float32)
-    except (TypeError, ValueError) as error:
-        raise DataError(
-            "a set must be a list of numbers, or of lists of equally many",
-            got=f"{given('it', values)} as {name} ({error})",
-            do="Pass one number, or one number a column, for each member",
-        ) from None
-    found = found[:, None] if found.ndim == 1 else found
+    found = in_columns(values, name, "set", "column", "member")
     if found.ndim != 2 or not len(found) or found.shape[1] == 0:
         what = "no member at all" if found.shape[0] == 0 else f"shape {found.shape}"
         raise ShapeError(

@@ -34,7 +34,8 @@ from leadline.data.npz import arrays_of
 from leadline.data.outcome import read_outcome, with_figures
 from leadline.data.point_files import clouds_in
 from leadline.data.sequence_inputs import padded
-from leadline.data.sequences import MOST_LENGTH, NOTHING, Found, cut_at, named_in, of_table, tags
+from leadline.data.sequence_sources import Found, cut_at, named_in, of_lists, of_table
+from leadline.data.sequences import MOST_LENGTH, NOTHING, tags
 from leadline.data.set_inputs import Sets, complete, gathered
 from leadline.data.splits import split_indices
 from leadline.data.table import rows_of
@@ -141,39 +142,9 @@ def _found(path: Any, target: Any, set: str | None, drop: Sequence[str], each: b
 
 def _of_lists(x: Any, y: Any, each: bool | None, word: str = "set") -> Found:
     """Sets as they are held."""
-    if len(x) != len(y):
-        raise ShapeError(
-            "there must be a target for each set",
-            got=f"{counted(len(x), 'set')} and {counted(len(y), 'target')}",
-            do="Pass as many",
-        )
-    if not len(x):
-        raise DataError("there must be sets to read", got="none", do="Pass at least three")
-    first = gathered(x[0], f"{word} 0")
-    parts = [first, *(gathered(own, f"{word} {k}", first.shape[1]) for k, own in enumerate(x[1:], 1))]
-    asked = [_plain(value) for value in y]
-    lists = [isinstance(value, list) for value in asked]
-    if any(lists) != all(lists) or (each is not None and each is not lists[0]):
-        raise DataError(
-            "targets must be one a set, or a list a set",
-            got=f"{counted(sum(lists), 'list')} among {len(lists)}" + (f", each={each}" if each is not None else ""),
-            do="Pass all of one kind",
-        )
-    for k, (part, own) in enumerate(zip(parts, asked, strict=True)):
-        if lists[0] and len(own) != len(part):
-            raise ShapeError(
-                "a set must have a target for each of its members",
-                got=f"{counted(len(part), 'member')} and {counted(len(own), 'target')} in {word} {k}",
-                do="Pass as many",
-            )
-    return Found(parts, asked, lists[0], source="sets", word=word)
-
-
-def _plain(value: Any) -> Any:
-    """A value of numpy or torch as Python's."""
-    if isinstance(value, (Tensor, np.ndarray, np.generic)):
-        return value.tolist()
-    return list(value) if isinstance(value, tuple) else value
+    found = of_lists(x, y, each, [f"{word} {k}" for k in range(len(x))], gathered, ("set", "member"))
+    found.source, found.word = "sets", word
+    return found
 
 
 def _of_npz(path: Path, target: str | None, each: bool | None) -> Found:

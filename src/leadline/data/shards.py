@@ -35,8 +35,8 @@ import torch
 from torch import Tensor
 
 from leadline.data.data import Split
-from leadline.data.found_whole import check_of, remember, seen_in, stamp
-from leadline.data.picture_cache import Unusable, cache_root, checksum
+from leadline.data.found_whole import Unusable, check_of, put, remember, seen_in, stamp
+from leadline.data.picture_cache import cache_root, checksum
 from leadline.data.tokens import MOST_LENGTH, NOTHING, stored_as
 from leadline.errors import DataError
 from leadline.text.tokenizer import Tokenizer
@@ -227,8 +227,9 @@ def made(
         _tell_work(writer, time.monotonic() - began)
         size = sum((work / f"{part}.bin").stat().st_size for part in PARTS)
         if key is not None and (size > _SMALL or time.monotonic() - began > _SLOW):
-            with suppress(OSError, Unusable):
-                return _kept(work, key, writer, told)
+            with suppress(OSError):
+                _keep(work, key, writer, told)
+                return _read_back(key)
         streams = tuple(_mapped(work / f"{part}.bin", writer.dtype, held=size <= _SMALL) for part in PARTS)
         return Shards(streams, writer.counts, tokenizer, told, kept=False)  # type: ignore[arg-type]
     finally:
@@ -278,7 +279,8 @@ def stored(key: str) -> Shards:
         raise Unusable from error
 
 
-def _kept(work: Path, key: str, writer: Writer, told: dict[str, Any]) -> Shards:
+def _keep(work: Path, key: str, writer: Writer, told: dict[str, Any]) -> None:
+    """The folder that was written becomes an entry."""
     text = writer.tokenizer.to_json()
     (work / "tokenizer.json").write_text(text, "utf-8")
     entry = {
@@ -291,14 +293,18 @@ def _kept(work: Path, key: str, writer: Writer, told: dict[str, Any]) -> Shards:
     entry = json.loads(json.dumps(entry))
     (work / "entry.json").write_text(json.dumps({**entry, "check": check_of(entry)}), "utf-8")
     remember(work, {}, [f"{part}.bin" for part in PARTS])
-    place = cache_root() / "tokens" / key
-    shutil.rmtree(place, ignore_errors=True)  # damaged
+    put(work, cache_root() / "tokens" / key, lambda: stored(key))
+
+
+def _read_back(key: str) -> Shards:
     try:
-        os.rename(work, place)
-    except OSError:
-        if not place.exists():  # else another process was faster
-            raise
-    return stored(key)
+        return stored(key)
+    except Unusable:
+        raise DataError(
+            "tokens must be read back as they were written",
+            got=f"others in {cache_root() / 'tokens' / key}",
+            do="Look after the disk, or set LEADLINE_CACHE to a folder on another",
+        ) from None
 
 
 def _work_folder(cached: bool) -> Path:

@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 
 from leadline.data.account import counted
-from leadline.data.cells import Table
+from leadline.data.cells import Table, Text
 from leadline.data.columns import named
 from leadline.data.data import Data, Split
 from leadline.data.held_out import Held
@@ -284,6 +284,13 @@ def _names(table: Table, text: str | Sequence[str] | None, usual: Sequence[str],
                 "text must name the column that holds the text",
                 got=f"text=None for the columns {', '.join(list(table.columns)[:8])}",
                 do=f"Pass text={names[0]!r}" if names else "Bring a column of text",
+            )
+        numbers = next((name for name in names if not isinstance(table.columns[name], Text)), None)
+        if numbers is not None:
+            raise DataError(
+                "text must name the column that holds the text",
+                got=f"no text, and {numbers} holds numbers",
+                do=f"If these are sequences, use ll.data.sequences, or add --field {numbers} in a shell",
             )
     for name in names:
         _check(table, "text", name)

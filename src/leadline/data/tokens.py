@@ -142,8 +142,8 @@ class Tokens(Inputs):
 
     @property
     def start(self) -> int:
-        """What the decoder reads first."""
-        return next(token for token in (self.tokenizer.start, self.tokenizer.end, self.fill) if token is not None)
+        """What the decoder reads first: `start`, or where there is none what pads, as in T5."""
+        return self.fill if self.tokenizer.start is None else self.tokenizer.start
 
     def encode(self, x: Tensor) -> Tensor:
         if x.is_floating_point() or x.dim() != 2:
@@ -206,7 +206,7 @@ class Tokens(Inputs):
             told["len_source"] = self.len_source
         if self.source_tokenizer is not None:
             told["num_source_tokens"] = self.source_tokenizer.num_tokens
-        return {**told, "pad": own.pad, "end": own.end, "sep": own.sep}
+        return {**told, "pad": own.pad, "start": self.start, "end": own.end, "sep": own.sep}
 
     def room(self, shape: tuple[int, ...]) -> int:
         if self.task in ("classes", "spans", "tags"):
@@ -395,7 +395,11 @@ def padded(rows: Iterable[Any], length: int, num_tokens: int) -> Tensor:
 
 
 def stored_as(num_tokens: int) -> Any:
-    """The numpy type that holds so many tokens and `NOTHING`."""
+    """The numpy type that holds so many tokens and `NOTHING`.
+
+    >>> [stored_as(count).__name__ for count in (65_535, 65_536)]
+    ['int16', 'int32']
+    """
     return np.int16 if num_tokens <= _SMALL else np.int32
 
 

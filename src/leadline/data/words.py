@@ -52,7 +52,11 @@ def number(word: str, style: str = "point") -> float | None:
 
 
 def unit(word: str, style: str = "point") -> str:
-    """The currency or per-cent sign that a number carries."""
+    """The currency or per-cent sign that a number carries.
+
+    >>> unit("5 €"), unit("12 %"), unit("7")
+    ('€', '%', '')
+    """
     match = _NUMBER[style].fullmatch(word)
     return (match["before"] or match["unit"] or match["after"]) if match else ""
 
@@ -71,7 +75,11 @@ def number_style(words: Iterable[str]) -> str | None:
 
 
 def flag_pair(words: Iterable[str]) -> bool:
-    """Whether all the words are of one pair such as yes and no, whatever their case."""
+    """Whether all the words are of one pair such as yes and no, whatever their case.
+
+    >>> flag_pair(["Yes", "no"]), flag_pair(["yes", "off"])
+    (True, False)
+    """
     lowered = {word.lower() for word in words}
     return any(lowered <= set(pair) for pair in FLAG_PAIRS)
 
@@ -100,7 +108,11 @@ def days(word: str, style: str = "ymd") -> float | None:
 
 
 def day_of(word: str, style: str = "ymd") -> int | None:
-    """Whole days since the start of 1970 of a date without a time."""
+    """Whole days since the start of 1970 of a date without a time.
+
+    >>> day_of("1970-02-01"), day_of("1.2.1970", "dmy"), day_of("1970-02-30")
+    (31, 31, None)
+    """
     match = _DAY.fullmatch(word)
     if match is None:
         return None

@@ -57,6 +57,8 @@ def config_of(theirs: dict[str, Any]) -> dict[str, Any]:
         "furthest": theirs.get("relative_attention_max_distance", 128),
         "p_drop": theirs.get("dropout_rate", 0.1),
         "pad": theirs.get("pad_token_id", 0),
+        "start": theirs.get("decoder_start_token_id"),
+        "end": theirs.get("eos_token_id", 1),
     }
 
 
@@ -85,8 +87,8 @@ def hf_config_of(model: T5) -> dict[str, Any]:
         "feed_forward_proj": "gated-gelu" if model.gated else "relu",
         "tie_word_embeddings": model.tied,
         "pad_token_id": model.pad,
-        "decoder_start_token_id": model.pad,
-        "eos_token_id": 1,
+        "decoder_start_token_id": model.start,
+        "eos_token_id": model.end,
     }
 
 

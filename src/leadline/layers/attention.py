@@ -152,17 +152,31 @@ class CrossAttention(nn.Module):
 
 
 def in_heads(x: Tensor, dim_head: int) -> Tensor:
-    """(B, T, H K) -> (B, H, T, K)."""
+    """(B, T, H K) -> (B, H, T, K).
+
+    >>> import torch
+    >>> in_heads(torch.arange(4).view(1, 1, 4), 2).tolist()
+    [[[[0, 1]], [[2, 3]]]]
+    """
     return x.unflatten(-1, (-1, dim_head)).transpose(1, 2)
 
 
 def joined(heads: Tensor) -> Tensor:
-    """(B, H, T, K) -> (B, T, H K)."""
+    """(B, H, T, K) -> (B, T, H K).
+
+    >>> import torch
+    >>> joined(torch.arange(4).view(1, 2, 1, 2)).tolist()
+    [[[0, 1, 2, 3]]]
+    """
     return heads.transpose(1, 2).flatten(2)
 
 
 def shares(dim: int, num_heads: int, dim_head: int | None, num_groups: int | None) -> tuple[int, int, int]:
-    """Heads, groups and width of a head, checked."""
+    """Heads, groups and width of a head, checked.
+
+    >>> shares(12, 4, None, 2)
+    (4, 2, 3)
+    """
     dim, num_heads = whole("dim", dim), whole("num_heads", num_heads)
     if dim_head is None and dim % num_heads:
         below = dim // num_heads * num_heads

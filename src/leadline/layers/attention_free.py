@@ -18,6 +18,7 @@ from torch import Tensor, nn
 
 from leadline.layers.mask_parts import parts
 from leadline.layers.masks import Mask
+from leadline.layers.positions import check_places
 from leadline.settings import whole
 
 
@@ -43,6 +44,8 @@ class AttentionFree(nn.Module):
         """Args:
         mask: Causal, Padding, both, or None.
         """
+        if self.rank:
+            check_places(x, len(self.rows))
         causal, there = parts(mask, "AttentionFree")
         q, k, v = self.query_key_value(x).chunk(3, -1)
         if there is not None:

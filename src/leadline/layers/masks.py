@@ -64,7 +64,11 @@ class Both(Mask):
 
 @dataclass(frozen=True)
 class Either(Mask):
-    """Where one of them allows it."""
+    """Where one of them allows it.
+
+    >>> (Blocks(2) | Global((0,))).dense(1, 3, 3)[0, 0].int().tolist()
+    [[1, 1, 1], [1, 1, 0], [1, 0, 1]]
+    """
 
     first: Mask
     second: Mask
@@ -75,7 +79,11 @@ class Either(Mask):
 
 @dataclass(frozen=True)
 class Not(Mask):
-    """Where it does not."""
+    """Where it does not.
+
+    >>> (~Causal()).dense(1, 2, 2)[0, 0].int().tolist()
+    [[0, 1], [0, 0]]
+    """
 
     mask: Mask
 
@@ -97,6 +105,9 @@ class UpTo(Mask):
 
     Args:
         at: (B, T), the last key that query i of row b may look at.
+
+    >>> UpTo(torch.tensor([[0], [2]])).dense(2, 1, 3).int().flatten(1).tolist()
+    [[1, 0, 0], [1, 1, 1]]
     """
 
     at: Tensor
@@ -111,6 +122,9 @@ class Padding(Mask):
 
     Args:
         there: (B, S), true where a key is a word of its row.
+
+    >>> Padding(torch.tensor([[True, True, False]])).dense(1, 2, 3)[0, 0].int().tolist()
+    [[1, 1, 0], [1, 1, 0]]
     """
 
     there: Tensor
@@ -148,6 +162,9 @@ class Window(Mask):
 
     Args:
         reach: neighbours on each side, at least 0.
+
+    >>> Window(1).dense(1, 3, 3)[0, 0].int().tolist()
+    [[1, 1, 0], [1, 1, 1], [0, 1, 1]]
     """
 
     reach: int
@@ -163,6 +180,9 @@ class Dilated(Mask):
     Args:
         reach: neighbours on each side that are looked at, at least 0.
         dilation: d, at least 1.
+
+    >>> Dilated(1, 2).dense(1, 1, 5)[0, 0].int().tolist()
+    [[1, 0, 1, 0, 0]]
     """
 
     reach: int
@@ -179,6 +199,9 @@ class Strided(Mask):
 
     Args:
         stride: s, at least 1.
+
+    >>> Strided(2).dense(1, 2, 5)[0, 0].int().tolist()
+    [[1, 0, 1, 0, 1], [0, 1, 0, 1, 0]]
     """
 
     stride: int
@@ -193,6 +216,9 @@ class Global(Mask):
 
     Args:
         tokens: their positions.
+
+    >>> Global((1,)).dense(1, 3, 3)[0, 0].int().tolist()
+    [[0, 1, 0], [1, 1, 1], [0, 1, 0]]
     """
 
     tokens: tuple[int, ...]
@@ -210,6 +236,9 @@ class Blocks(Mask):
 
     Args:
         size: of a block, at least 1.
+
+    >>> Blocks(2).dense(1, 3, 3)[0, 0].int().tolist()
+    [[1, 1, 0], [1, 1, 0], [0, 0, 1]]
     """
 
     size: int
@@ -225,6 +254,9 @@ class Random(Mask):
     Args:
         p: of a pair, from 0 to 1.
         seed: of the draw.
+
+    >>> bool((Random(0.5).dense(1, 4, 4) == Random(0.5).dense(1, 4, 4)).all())
+    True
     """
 
     p: float
@@ -241,6 +273,9 @@ class Graph(Mask):
 
     Args:
         adjacency: (T, S), or (B, T, S), true where query i may look at key j.
+
+    >>> Graph(torch.eye(2, dtype=torch.bool)).added(torch.float32)[0, 0].tolist()
+    [[0.0, -inf], [-inf, 0.0]]
     """
 
     adjacency: Tensor

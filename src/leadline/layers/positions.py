@@ -38,12 +38,8 @@ class LearnedPositions(nn.Module):
         """Args:
         at: where the tokens stand; 0 … T-1 by default.
         """
-        if at is None and x.shape[1] > len(self.weight):
-            raise UserError(
-                "a row must fit the places that were learned",
-                got=f"{x.shape[1]} tokens, {len(self.weight)} places",
-                do=f"Build the model with length={x.shape[1]}, or cut the row",
-            )
+        if at is None:
+            check_places(x, len(self.weight))
         return x + (self.weight[: x.shape[1]] if at is None else self.weight[at])
 
 
@@ -90,13 +86,34 @@ def frequencies(
     return base ** -(torch.arange(0, even("dim", dim), 2, device=device, dtype=dtype) / dim)
 
 
+def check_places(x: Tensor, length: int) -> None:
+    """Refuse rows (B, T, D) that are longer than what was learned for each place.
+
+    >>> check_places(torch.zeros(1, 9, 4), 8)
+    Traceback (most recent call last):
+    leadline.errors.UserError: a row must fit the places that were learned. Got 9 tokens, 8 places. Build the model \
+with length=9, or cut the row.
+    """
+    if x.shape[1] > length:
+        raise UserError(
+            "a row must fit the places that were learned",
+            got=f"{x.shape[1]} tokens, {length} places",
+            do=f"Build the model with length={x.shape[1]}, or cut the row",
+        )
+
+
 def computing(x: Tensor) -> torch.dtype:
     """The type in which angles are computed for x: never half precision, in which far places have no exact number."""
     return torch.float64 if x.dtype == torch.float64 else torch.float32
 
 
 def even(name: str, value: int) -> int:
-    """`value` as an even whole number."""
+    """`value` as an even whole number.
+
+    >>> even("dim", 7)
+    Traceback (most recent call last):
+    leadline.errors.UserError: dim must be even: a sine and a cosine for each frequency. Got dim=7. Nearest: 6 or 8.
+    """
     if whole(name, value, 2) % 2:
         raise UserError(
             f"{name} must be even: a sine and a cosine for each frequency",

@@ -17,6 +17,7 @@ from torch import Tensor, nn
 
 from leadline.layers.mask_parts import cleared, parts
 from leadline.layers.masks import Mask
+from leadline.layers.positions import check_places
 from leadline.settings import whole
 
 
@@ -41,6 +42,7 @@ class SpatialGate(nn.Module):
         """Args:
         mask: Causal, Padding, both, or None.
         """
+        check_places(x, len(self.mix))
         T = x.shape[1]
         causal, there = parts(mask, "SpatialGate")
         u, v = F.gelu(self.widen(x)).chunk(2, -1)  # eq. 1

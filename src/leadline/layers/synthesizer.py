@@ -17,6 +17,7 @@ from torch import Tensor, nn
 from leadline.layers.attention import in_heads, joined, shares
 from leadline.layers.masked_softmax import masked_softmax
 from leadline.layers.masks import Mask
+from leadline.layers.positions import check_places
 from leadline.names import lookup
 from leadline.settings import whole
 
@@ -49,6 +50,7 @@ class Synthesizer(nn.Module):
             self.register_buffer("table", torch.randn(num_heads, length, length))
 
     def forward(self, x: Tensor, mask: Mask | None = None) -> Tensor:
+        check_places(x, self.length)
         B, T, _ = x.shape
         scores = self.scores(x)
         weights = scores.softmax(-1) if mask is None else masked_softmax(scores, mask.dense(B, T, T, x.device))

@@ -11,6 +11,7 @@ from torch import Tensor
 from torch.distributions import Distribution
 
 from leadline.errors import ShapeError, UserError
+from leadline.settings import given
 
 
 class Prediction(ABC):
@@ -108,5 +109,11 @@ class Prediction(ABC):
 
 
 def check_probability(name: str, value: float) -> None:
+    """Refuse what is no probability between 0 and 1, these left out.
+
+    >>> check_probability("level", "0.9")
+    Traceback (most recent call last):
+    leadline.errors.UserError: level must lie between 0 and 1. Got level='0.9' (text). Write 90 % as level=0.9.
+    """
     if not isinstance(value, (int, float)) or not 0 < value < 1:
-        raise UserError(f"{name} must lie between 0 and 1", got=f"{name}={value}", do=f"Write 90 % as {name}=0.9")
+        raise UserError(f"{name} must lie between 0 and 1", got=given(name, value), do=f"Write 90 % as {name}=0.9")

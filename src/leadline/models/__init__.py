@@ -159,7 +159,7 @@ TEXT_TASKS = {
 #: what `build` fills in from the data; everything else of a constructor is the user's to choose
 FROM_DATA = (
     *("dim_input", "dim_output", "channels", "channels_first", "size"),
-    *("num_tokens", "num_source_tokens", "length", "len_source", "pad", "end", "sep"),
+    *("num_tokens", "num_source_tokens", "length", "len_source", "pad", "start", "end", "sep"),
     *("level", "dim_edge", "num_relations", "num_kinds"),
     *("coordinates", "typical"),
 )

@@ -15,7 +15,7 @@ Notation   Sa, Ca, f -> self-attention, cross-attention, feed-forward network: l
            E -> embed.weight;  bias_{ij} -> encoder_bias, decoder_bias (see leadline.layers.relative_buckets);
            B batch, S T words of source and target, D width, H heads, K width of a head, V vocabulary
 Paper      dropout is on embeddings, on what branches give, on attention weights and on the ends of both stacks; inside
-           (5) there is none. An untied head begins with deviation 1 / √D. What the decoder reads begins with `pad`
+           (5) there is none. An untied head begins with deviation 1 / √D
 Shapes     x (B, S + T) -> (B, T, V)
 Train it   leadline train pairs.tsv --model T5
 """
@@ -61,6 +61,8 @@ class T5(nn.Module, Configured):
         furthest: the offset from which on all are in one range.
         p_drop: of a unit of the embeddings and of what branches give, from 0 to below 1.
         pad: the token that fills a source.
+        start: the token that a target begins with; pad by default.
+        end: the token that closes a target.
 
     >>> model = T5(num_tokens=100, length=8, len_source=10, dim=32, num_layers=1, dim_hidden=64)
     >>> model(torch.ones(2, 18, dtype=torch.long)).shape
@@ -84,13 +86,16 @@ class T5(nn.Module, Configured):
         furthest: int = 128,
         p_drop: float = 0.1,
         pad: int = 0,
+        start: int | None = None,
+        end: int = 1,
     ):
         super().__init__()
         check_sizes("T5", num_tokens=num_tokens, length=length, len_source=len_source, dim=dim, dim_hidden=dim_hidden)
         written = num_layers if num_decoder_layers is None else num_decoder_layers
         check_sizes("T5", num_layers=num_layers, num_decoder_layers=written)
         self.num_tokens, self.length, self.len_source = num_tokens, length, len_source
-        self.pad = whole("pad", pad, 0, num_tokens - 1)
+        self.pad, self.end = whole("pad", pad, 0, num_tokens - 1), whole("end", end, 0, num_tokens - 1)
+        self.start = self.pad if start is None else whole("start", start, 0, num_tokens - 1)
         self.dim, self.num_layers, self.num_heads, self.dim_head = dim, num_layers, num_heads, dim_head
         self.dim_hidden, self.num_decoder_layers, self.gated, self.tied = dim_hidden, num_decoder_layers, gated, tied
         self.num_buckets, self.furthest, self.p_drop = num_buckets, furthest, p_drop

@@ -23,7 +23,7 @@ import torch
 from torch import Tensor
 
 from leadline.errors import UserError
-from leadline.settings import real, whole
+from leadline.settings import given, real, whole
 
 #: (tokens so far (B, T), -1 where a row has nothing) -> (B, V), true where a word may come next
 Constraint = Callable[[Tensor], Tensor]
@@ -66,6 +66,12 @@ class Choice:
             real("min_p", self.min_p, 0, most=1, usual=0.05)
         if isinstance(self.allowed, Tensor):
             _some(self.allowed)
+        elif self.allowed is not None and not callable(self.allowed):
+            raise UserError(
+                "allowed must be a tensor of truth values, or a function of the words so far",
+                got=given("allowed", self.allowed),
+                do="Pass torch.tensor([True, False, …]), one for each word",
+            )
 
     @property
     def looks_back(self) -> bool:
@@ -120,10 +126,17 @@ class Choice:
             raise UserError("a constraint must be told the words so far", got="seen=None", do="Pass seen")
         else:
             allowed = _some(self.allowed(seen))
+        if allowed.shape[-1] != scores.shape[-1]:
+            got, do = f"{allowed.shape[-1]} for {scores.shape[-1]} words", "Make it as long as the vocabulary"
+            raise UserError("allowed must say of each word whether it may come", got=got, do=do)
         return scores.masked_fill(~allowed.to(scores.device), -math.inf)
 
 
 def _some(allowed: Tensor) -> Tensor:
+    if allowed.dtype != torch.bool:
+        raise UserError(
+            "allowed must be truth values, one for each word", got=f"{allowed.dtype}", do="Pass a mask of words (V,)"
+        )
     if not bool(allowed.any(-1).all()):
         raise UserError(
             "at least one word must be allowed to come next", got="a row of none", do="Allow the end, if nothing else"

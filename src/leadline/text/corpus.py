@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import IO
 
 from leadline.errors import DataError, UserError
+from leadline.settings import given
 
 #: characters that are read at once, and the least length of a piece
 PIECE = 1 << 16
@@ -29,8 +30,9 @@ def pieces(
     >>> list(pieces(["to sea", "to see"], least=1))
     ['to', ' sea', 'to', ' see']
     """
-    if isinstance(texts, str):
-        raise UserError("texts must be several texts, or files", got="one text", do="Pass [text], or Path(text)")
+    if isinstance(texts, str) or not isinstance(texts, (Iterable, Path)):
+        got = "one text" if isinstance(texts, str) else given("texts", texts)
+        raise UserError("texts must be several texts, or files", got=got, do="Pass [text], or Path(text)")
     count = 0
     for text in [texts] if isinstance(texts, Path) else texts:
         if isinstance(text, Path):

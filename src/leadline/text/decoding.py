@@ -172,7 +172,13 @@ def stream(
 
 
 def checked(prompts: Iterable[Sequence[int]], length: int | None) -> list[list[int]]:
-    """Prompts as lists that can be lengthened; the message where one is empty, or leaves no place behind it."""
+    """Prompts as lists that can be lengthened; the message where one is empty, or leaves no place behind it.
+
+    >>> checked([(3, 4, 5)], length=3)
+    Traceback (most recent call last):
+    leadline.errors.UserError: a prompt must leave a place in the context of 3 tokens. Got prompt 0 with 3. Keep its \
+last 2 tokens or fewer.
+    """
     rows = [[int(token) for token in prompt] for prompt in prompts]
     if not rows:
         raise UserError("there must be a prompt", got="none", do="Pass a list of lists of tokens")

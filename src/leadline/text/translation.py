@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from leadline.errors import UserError
+from leadline.settings import given
 from leadline.text.edit_distance import Memory, edit_distance
 
 
@@ -89,6 +90,10 @@ def errors(translations: Sequence[str], references: Sequence[Sequence[str]]) -> 
             got=f"{sum(map(bool, references))} for {len(translations)}",
             do="Pass two lists of equal length, the second of lists",
         )
+    alone = next((one for one in references if isinstance(one, str)), None)
+    if alone is not None:  # whose letters would each be one that is right
+        got, do = given("a reference", alone), "Pass a list of those that are right, for each translation"
+        raise UserError("references must be several for each translation", got=got, do=do)
     wrong, changes, symbols = 0, 0, 0
     for text, known in zip(translations, references, strict=True):
         said, right = text.split(), [one.split() for one in known]
