@@ -34,7 +34,7 @@ from leadline.layers.next_word import Parts, Places
 from leadline.layers.one_row import OneRow, fits_one
 from leadline.layers.unembedding import Deferred, deferred, rounded
 from leadline.settings import whole
-from leadline.text.choosing import Choice
+from leadline.text.choosing import Choice, check_words
 from leadline.text.decoding import AT_A_TIME, Later, Scorer
 
 
@@ -257,6 +257,8 @@ class Cached:
             self.number.fill_(first)
             self.slot.zero_()
             if self.own is not None and choice.takes_likeliest and self._likeliest is not choice:
+                if isinstance(choice.allowed, Tensor):
+                    check_words(choice.allowed, self.scores.shape[-1])
                 self.own.next.given(self.scores, cast(Tensor | None, choice.allowed))
                 self._likeliest = choice
             if self.own is not None and num == AT_A_TIME:

@@ -126,10 +126,15 @@ class Choice:
             raise UserError("a constraint must be told the words so far", got="seen=None", do="Pass seen")
         else:
             allowed = _some(self.allowed(seen))
-        if allowed.shape[-1] != scores.shape[-1]:
-            got, do = f"{allowed.shape[-1]} for {scores.shape[-1]} words", "Make it as long as the vocabulary"
-            raise UserError("allowed must say of each word whether it may come", got=got, do=do)
+        check_words(allowed, scores.shape[-1])
         return scores.masked_fill(~allowed.to(scores.device), -math.inf)
+
+
+def check_words(allowed: Tensor, num_words: int) -> None:
+    """Refuse words that may come, (…, V), of another vocabulary."""
+    if allowed.shape[-1] != num_words:
+        got, do = f"{allowed.shape[-1]} for {num_words} words", "Make it as long as the vocabulary"
+        raise UserError("allowed must say of each word whether it may come", got=got, do=do)
 
 
 def _some(allowed: Tensor) -> Tensor:
