@@ -94,7 +94,7 @@ class _Rows(NamedTuple):
     """Windows that are learned from."""
 
     z: Tensor
-    count: Tensor
+    seen: Tensor
     coming: Tensor
     unit: Tensor
 
@@ -103,7 +103,7 @@ class _Rows(NamedTuple):
 
     def strays(self, found: Linear, season: int) -> Tensor:
         """ρ² of each step ahead."""
-        return ((self.coming - found(self.z, self.count, season)) / self.unit).square().mean(0)
+        return ((self.coming - found(self.z, self.seen, season)) / self.unit).square().mean(0)
 
 
 def _strays_apart(own: _Rows, season: int, figures: int, lags: int) -> float:
