@@ -5,7 +5,7 @@
     simple   w = 0: one average for all queries, in linear time                                                     (3)
 
 (1) is two products of exp(w) with a matrix as wide as the values. k is taken less its largest value in each channel,
-which cancels.
+which cancels but for the last digits, where it is causal too.
 
 Notation   A -> rows;  B -> columns
 Shapes     x (B, T, D) -> (B, T, D);  w (T, T)
@@ -18,6 +18,7 @@ from torch import Tensor, nn
 
 from leadline.layers.mask_parts import parts
 from leadline.layers.masks import Mask
+from leadline.layers.positions import check_places
 from leadline.settings import whole
 
 
@@ -44,6 +45,8 @@ class AttentionFree(nn.Module):
         mask: Causal, Padding, both, or None.
         """
         causal, there = parts(mask, "AttentionFree")
+        if self.rank:
+            check_places(x, len(self.rows))
         q, k, v = self.query_key_value(x).chunk(3, -1)
         if there is not None:
             k = k.masked_fill(~there[..., None], torch.finfo(k.dtype).min)

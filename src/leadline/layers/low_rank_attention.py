@@ -20,6 +20,7 @@ from leadline.layers.attend import attend
 from leadline.layers.attention import SelfAttention, in_heads, joined
 from leadline.layers.mask_parts import cleared, parts
 from leadline.layers.masks import Mask
+from leadline.layers.positions import check_places
 from leadline.settings import whole
 
 
@@ -46,6 +47,7 @@ class LowRankAttention(nn.Module):
         mask: Padding, or None.
         """
         T = x.shape[1]
+        check_places(x, self.mix_keys.shape[1])
         _, there = parts(mask, "LowRankAttention", causal=False)
         q, k, v = self.attention.query_key_value(x).chunk(3, -1)
         k = self.mix_keys[:, :T] @ cleared(k, there)  # (B, R, D), eq. 1

@@ -38,13 +38,19 @@ class LearnedPositions(nn.Module):
         """Args:
         at: where the tokens stand; 0 … T-1 by default.
         """
-        if at is None and x.shape[1] > len(self.weight):
-            raise UserError(
-                "a row must fit the places that were learned",
-                got=f"{x.shape[1]} tokens, {len(self.weight)} places",
-                do=f"Build the model with length={x.shape[1]}, or cut the row",
-            )
+        if at is None:
+            check_places(x, len(self.weight))
         return x + (self.weight[: x.shape[1]] if at is None else self.weight[at])
+
+
+def check_places(x: Tensor, places: int) -> None:
+    """Refuse rows (B, T, …) of more tokens than there are places that were learned."""
+    if x.shape[1] > places:
+        raise UserError(
+            "a row must fit the places that were learned",
+            got=f"{x.shape[1]} tokens, {places} places",
+            do=f"Build the model with length={x.shape[1]}, or cut the row",
+        )
 
 
 class SinusoidalPositions(nn.Module):

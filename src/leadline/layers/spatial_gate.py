@@ -17,6 +17,7 @@ from torch import Tensor, nn
 
 from leadline.layers.mask_parts import cleared, parts
 from leadline.layers.masks import Mask
+from leadline.layers.positions import check_places
 from leadline.settings import whole
 
 
@@ -42,6 +43,7 @@ class SpatialGate(nn.Module):
         mask: Causal, Padding, both, or None.
         """
         T = x.shape[1]
+        check_places(x, len(self.shift))
         causal, there = parts(mask, "SpatialGate")
         u, v = F.gelu(self.widen(x)).chunk(2, -1)  # eq. 1
         mix = self.mix[:T, :T].tril() if causal else self.mix[:T, :T]

@@ -17,6 +17,7 @@ from torch import Tensor, nn
 from leadline.layers.attention import in_heads, joined, shares
 from leadline.layers.masked_softmax import masked_softmax
 from leadline.layers.masks import Mask
+from leadline.layers.positions import check_places
 from leadline.names import lookup
 from leadline.settings import whole
 
@@ -50,6 +51,7 @@ class Synthesizer(nn.Module):
 
     def forward(self, x: Tensor, mask: Mask | None = None) -> Tensor:
         B, T, _ = x.shape
+        check_places(x, self.length)
         scores = self.scores(x)
         weights = scores.softmax(-1) if mask is None else masked_softmax(scores, mask.dense(B, T, T, x.device))
         return self.out(joined(weights @ in_heads(self.value(x), self.dim_head)))  # eq. 4
