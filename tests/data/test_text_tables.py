@@ -306,3 +306,10 @@ def test_only_a_line_that_names_the_sides_is_a_line_of_names(tmp_path, first, na
     found = _two_columns(path)
     assert (found is None) == names
     assert names or len(found.table) == 31
+
+
+def test_texts_of_a_tokenizer_without_a_token_of_its_own_for_their_end_close_with_what_separates(tmp_path, lossy):
+    for k in range(12):
+        (tmp_path / f"{k}.txt").write_text(" ".join(_line(k + n) for n in range(9)))
+    data = text(tmp_path, task="masked", tokenizer=lossy, length=16)
+    assert lossy.end == lossy.sep == 3 and bool((data.train.x == 3).any())
