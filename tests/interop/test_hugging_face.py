@@ -154,6 +154,12 @@ def test_missing_tensors_are_named(folder):
     assert "no bert.encoder.layer.1.output.dense.bias" in told(folder)
 
 
+def test_what_stands_beside_a_missing_tensor_is_not_called_spare(folder):
+    rewritten(folder, lambda tensors: tensors.pop("bert.encoder.layer.1.attention.self.query.weight"))
+    said = told(folder)
+    assert "Got no bert.encoder.layer.1.attention.self.query.weight, in" in said and "key.weight" not in said
+
+
 def test_spare_tensors_are_named(folder):
     rewritten(folder, lambda tensors: tensors.update({"bert.encoder.layer.2.output.dense.bias": torch.zeros(8)}))
     assert "bert.encoder.layer.2.output.dense.bias, which it has not" in told(folder)

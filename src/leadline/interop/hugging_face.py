@@ -226,8 +226,8 @@ class Folder:
         places = places_of(self.family, model)
         planned = next(model.parameters()).is_meta
         filled = fill(model, self._fitting(model, self._tensors(places, planned)))
-        read = {theirs for name, place in places.items() if name in filled.loaded for theirs in place.names}
-        return Filled(filled.loaded, filled.new, tuple(sorted(set(self.files) - read)), filled.unlike)
+        asked = {theirs for place in places.values() for theirs in place.names}
+        return Filled(filled.loaded, filled.new, tuple(sorted(set(self.files) - asked)), filled.unlike)
 
     def _fitting(self, model: nn.Module, tensors: Iterator[tuple[str, Tensor]]) -> Iterator[tuple[str, Tensor]]:
         """The same, without rows that a vocabulary was rounded up by: no token of the tokenizer asks for them."""
