@@ -138,10 +138,10 @@ def generate(
         found = [one for own in best for one in own]
     else:
         choice = Choice(temperature, top_k, top_p, min_p, repetition, allowed)
-        pieces = _Pieces(own, stops, on_text) if on_text is not None else None
         repeated = [row for row in rows for _ in range(count)]
+        pieces = _Pieces(own, stops, on_text, repeated) if on_text is not None else None
         found = decode(scorer, repeated, most, choice, end, seed, slide, None if pieces is None else pieces.add)
-    made = [_text(asked[number // count], one, tokens, stops) for number, one in enumerate(found)]
+    made = [_text(asked[k // count], rows[k // count], one, tokens, stops) for k, one in enumerate(found)]
     for number, text in enumerate(made) if on_text is not None else ():
         shown = "" if beams > 1 else pieces.shown.get(number, "")  # type: ignore[union-attr]
         rest = text.text.removeprefix(shown)
@@ -202,22 +202,22 @@ def _rows(tokens: Tokens, prompts: Sequence[str]) -> tuple[list[list[int]], Tens
     return [[int(token) for token in tokens.tokenizer.encode(prompt)] or begin[0] for prompt in prompts], None
 
 
-def _text(prompt: str, found: Generated, tokens: Tokens, stops: Sequence[str]) -> Text:
+def _text(prompt: str, row: Sequence[int], found: Generated, tokens: Tokens, stops: Sequence[str]) -> Text:
     words = found.tokens[:-1] if found.why == "token" else found.tokens
-    return Text(prompt, cut(tokens.tokenizer.decode(words), stops), found.tokens, found.score, found.why)
+    return Text(prompt, cut(tokens.tokenizer.decode(words, row), stops), found.tokens, found.score, found.why)
 
 
 class _Pieces:
     """Tokens as they come, handed on as text as soon as its letters are whole and no stop text can begin in it."""
 
-    def __init__(self, tokenizer: Any, stops: Sequence[str], on_text: OnText):
-        self.tokenizer, self.stops, self.on_text = tokenizer, stops, on_text
+    def __init__(self, tokenizer: Any, stops: Sequence[str], on_text: OnText, behind: Sequence[Sequence[int]]):
+        self.tokenizer, self.stops, self.on_text, self.behind = tokenizer, stops, on_text, behind
         self.rows: dict[int, tuple[Any, Held]] = {}
         self.shown: dict[int, str] = {}
 
     def add(self, word: Word) -> None:
         if word.row not in self.rows:
-            self.rows[word.row] = self.tokenizer.stream(), Held(self.stops)
+            self.rows[word.row] = self.tokenizer.stream(self.behind[word.row]), Held(self.stops)
         letters, held = self.rows[word.row]
         piece = "" if word.why == "token" else held.add(letters.add(word.token))
         if piece:

@@ -313,3 +313,10 @@ def test_lists_of_numbers_are_no_text(tmp_path):
     path.write_text("".join(f'{{"points": [0.{k}, 1.5], "letter": "{"ab"[k % 2]}"}}\n' for k in range(12)))
     with pytest.raises(DataError, match=r"Got no text, and points holds numbers\. If these are sequences"):
         text(path, target="letter")
+
+
+def test_texts_of_a_tokenizer_without_a_token_of_its_own_for_their_end_close_with_what_separates(tmp_path, lossy):
+    for k in range(12):
+        (tmp_path / f"{k}.txt").write_text(" ".join(_line(k + n) for n in range(9)))
+    data = text(tmp_path, task="masked", tokenizer=lossy, length=16)
+    assert lossy.end == lossy.sep == 3 and bool((data.train.x == 3).any())

@@ -13,7 +13,7 @@ from leadline.errors import CheckpointError, ShapeError, UnknownName, UserError
 from leadline.interop import fill, hugging_face
 from leadline.interop.hugging_face import load, save
 from leadline.interop.place import place_of, reshaped, stacked, transposed
-from leadline.models import BERT, MLP, lora
+from leadline.models import BERT, MLP, Swin, ViT, lora
 
 SIZES = {"dim": 8, "num_layers": 2, "num_heads": 2, "sep": 2}
 
@@ -154,6 +154,12 @@ def test_missing_tensors_are_named(folder):
     assert "no bert.encoder.layer.1.output.dense.bias" in told(folder)
 
 
+def test_what_stands_beside_a_missing_tensor_is_not_called_spare(folder):
+    rewritten(folder, lambda tensors: tensors.pop("bert.encoder.layer.1.attention.self.query.weight"))
+    said = told(folder)
+    assert "Got no bert.encoder.layer.1.attention.self.query.weight, in" in said and "key.weight" not in said
+
+
 def test_spare_tensors_are_named(folder):
     rewritten(folder, lambda tensors: tensors.update({"bert.encoder.layer.2.output.dense.bias": torch.zeros(8)}))
     assert "bert.encoder.layer.2.output.dense.bias, which it has not" in told(folder)
@@ -182,6 +188,8 @@ def test_another_family_is_told_which_are_known(folder):
     config(folder, model_type="llama")
     said = told(folder, UnknownName)
     assert "'llama'" in said and all(name in said for name in ("bert", "gpt2", "vit", "swin", "t5"))
+    config(folder, model_type=["bert"])
+    assert "['bert']" in told(folder, UnknownName)
 
 
 @pytest.mark.parametrize(
@@ -224,6 +232,57 @@ def test_a_damaged_file_is_refused(folder, damage):
         }[damage]
     )
     assert "model.safetensors must be whole" in told(folder)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        *({name: 2**power} for name in ("hidden_size", "vocab_size") for power in (40, 62, 70)),
+        *({name: 10**9} for name in ("num_hidden_layers", "intermediate_size", "max_position_embeddings")),
+    ],
+)
+def test_sizes_that_the_files_do_not_have_take_no_memory(folder, changes):
+    config(folder, **changes)
+    with pytest.raises(CheckpointError) if "num_hidden_layers" in changes else pytest.raises(UserError):
+        load(folder)
+
+
+@pytest.mark.parametrize(
+    ("model", "changes", "words"),
+    [
+        (ViT.tiny(), {"image_size": [8]}, "config.json must hold"),
+        (ViT.tiny(), {"image_size": [8, "a"]}, "config.json must hold"),
+        (ViT.tiny(), {"patch_size": 0}, "config.json must hold"),
+        (ViT.tiny(), {"id2label": None, "num_labels": "x"}, "config.json must hold"),
+        (Swin.tiny(), {"depths": 2}, "stages must be a list of sizes"),
+        (Swin.tiny(), {"num_heads": None}, "num_heads must be a list of sizes"),
+        (Swin.tiny(), {"mlp_ratio": 1e300}, "config.json must hold"),
+        (Swin.tiny(), {"window_size": 2**40}, "config.json must hold"),
+    ],
+)
+def test_a_config_of_nonsense_is_refused(model, changes, words, tmp_path):
+    save(model, tmp_path)
+    config(tmp_path, **changes)
+    assert words in told(tmp_path, UserError)
+
+
+def test_numbers_that_are_no_weights_are_refused(folder):
+    name = "bert.embeddings.LayerNorm.weight"
+    rewritten(folder, lambda tensors: tensors[name][2:4].fill_(float("nan")))
+    assert f"{name} must hold finite numbers. Got 2 of 8" in told(folder)
+    rewritten(folder, lambda tensors: tensors.update({name: torch.ones(8, dtype=torch.int8)}))
+    assert f"{name} must hold real numbers. Got torch.int8" in told(folder)
+
+
+def test_a_new_head_is_offered_only_where_it_helps(folder):
+    assert "Leave out num_layers" in told(folder, num_layers=1)
+    config(folder, num_hidden_layers=1)
+    said = told(folder)
+    assert "encoder.layer.1" in said and "new_head=True" not in said
+
+
+def test_an_option_that_the_model_has_not_is_named(folder):
+    assert "Did you mean dim_output?" in told(folder, UnknownName, dim_outputs=3)
 
 
 @pytest.mark.parametrize("text", ["", "[1, 2]", "{", "nonsense", "[" * 100_000])

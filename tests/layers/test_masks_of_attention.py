@@ -5,6 +5,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from leadline.errors import UserError
 from leadline.layers import masks as m
 from leadline.layers.attend import attend
 
@@ -155,3 +156,29 @@ def test_layers_of_a_band_reach_as_far_as_their_sum():
             h = attend(torch.zeros_like(h), torch.zeros_like(h), h, m.Dilated(2, 3))
         touched = h.flatten().nonzero().flatten()
         assert (int(touched.min()), int(touched.max())) == (20 - 6 * layers, 20 + 6 * layers)
+
+
+@pytest.mark.parametrize(
+    ("made", "words"),
+    [
+        (lambda: m.Padding(torch.ones(2, 5)), "there of Padding must hold truth values"),
+        (lambda: m.Padding(torch.ones(5, dtype=torch.bool)), "there of Padding must hold truth values, on 2 axes"),
+        (lambda: m.Graph(torch.eye(5)), "adjacency of Graph must hold truth values"),
+        (lambda: m.Window(-1), "reach must be a whole number of at least 0"),
+        (lambda: m.Dilated(2, 0), "dilation must be"),
+        (lambda: m.Strided(0), "stride must be"),
+        (lambda: m.Blocks(0), "size must be"),
+        (lambda: m.Global(3), "tokens must be a list"),
+        (lambda: m.Global((-1,)), "position must be a whole number of at least 0"),
+        (lambda: m.Random(2.0), "p must be a number"),
+    ],
+)
+def test_a_rule_that_means_nothing_is_refused(made, words):
+    with pytest.raises(UserError, match=words):
+        made()
+
+
+def test_a_tensor_in_place_of_a_rule_is_refused():
+    q = drawn(1, 1, 4, 8)
+    with pytest.raises(UserError, match=r"must be a rule of leadline\.layers\.masks\. Got Tensor"):
+        attend(q, q, q, torch.ones(4, 4, dtype=torch.bool))

@@ -253,3 +253,22 @@ def test_heads_go_in_the_order_of_their_importance_and_come_back():
     assert view.score[1] == pytest.approx(view.loss + view.importance.min(), abs=1e-5)
     assert view.reversed[1] == pytest.approx(view.loss + view.importance.max(), abs=1e-5)
     assert view.score[-1] == pytest.approx(view.reversed[-1]) and view.plot() is not None
+
+
+def test_a_head_a_layer_or_a_row_that_is_not_there_is_named():
+    view = attention_map(GPT.tiny(), torch.tensor([[3, 1, 4]]))
+    for asked, words in (((2,), "layer must be"), ((0, 2), "head must be"), ((0, 0, 1), "row must be")):
+        for draw in (view.plot, view.routing):
+            with pytest.raises(UserError, match=words):
+                draw(*asked)
+
+
+def test_drawings_leave_out_what_is_not_known_and_say_what_they_leave_out():
+    windows = Swin.tiny()
+    view = head_entropy(windows, torch.randn(2, *windows.input_shape))
+    assert [ax.get_title(loc="left") for ax in view.plot().axes] == [
+        "How widely",
+        "At the first token",
+    ]  # no places of a row
+    long = attention_map(GPT(11, 20, dim=8, num_layers=1, num_heads=2), torch.ones(1, 20, dtype=torch.long))
+    assert long.routing().get_suptitle().endswith("head 0; the first 12 of 20 values")

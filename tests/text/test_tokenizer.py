@@ -289,12 +289,15 @@ def test_layouts_of_hugging_face(tmp_path):
     bert.enable_truncation(2)
     bert.save(str(path))
     loaded = Tokenizer.load(path)
-    assert [loaded.pad, loaded.unknown, loaded.cls, loaded.sep, loaded.mask, loaded.end] == [0, 1, 2, 3, 4, None]
+    assert [loaded.pad, loaded.unknown, loaded.cls, loaded.sep, loaded.mask, loaded.end] == [0, 1, 2, 3, 4, 3]
     assert loaded.encode("The seaide, [SEP]") == [5, 6, 8, 9, 10, 12, 11]  # no special token, no padding
     assert loaded.decode([2, 5, 6, 8, 9, 5, 3]) == "the seaide, the" and not loaded.exact
     assert loaded.bytes_of(8) == b"ide" and loaded.encode("zoo") == [1]
     stream = loaded.stream()
     assert "".join(map(stream.add, [2, 5, 6, 8, 9, 5])) + stream.end() == "the seaide, the"
+    assert loaded.decode([6, 9, 8], behind=[2, 5]) == " sea,ide"  # behind a word stands a space
+    stream = loaded.stream(behind=[2, 5])
+    assert "".join(map(stream.add, [8, 6])) + stream.end() == "ide sea"
 
     gpt2 = tokenizers.Tokenizer(tokenizers.models.BPE())
     gpt2.pre_tokenizer = tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=False)

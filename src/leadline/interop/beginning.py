@@ -107,13 +107,8 @@ def beginning(folder: str | Path) -> Beginning:
             do="Name a folder that save_pretrained has written, or one in runs/",
         )
     opened = hugging_face.Folder.open(path)
-
-    def fill_whole(made: nn.Module) -> Filled:
-        with torch.random.fork_rng(devices=[]):
-            hugging_face.load(path, new_head=True)  # which refuses a trunk that is not whole
-        return opened.fill(made)
-
-    return Beginning(path, opened.family.MODEL.__name__, opened.arguments(), fill_whole)
+    opened.expect(new_head=True)  # which refuses a trunk that is not whole
+    return Beginning(path, opened.family.MODEL.__name__, opened.arguments(), opened.fill)
 
 
 def _lacking(path: Path) -> str:

@@ -22,6 +22,7 @@ and, where there is need of it,
 
 from __future__ import annotations
 
+import inspect
 import json
 import os
 from collections.abc import Iterator, Sequence
@@ -43,6 +44,7 @@ from leadline.interop.filling import Filled, fill, listed
 from leadline.interop.place import Place, place_of
 from leadline.layers.low_rank_update import LowRankUpdate
 from leadline.models.lora import merged
+from leadline.names import suggest
 
 if TYPE_CHECKING:
     from leadline.text import Tokenizer
@@ -70,8 +72,9 @@ def load(folder: str | Path, *, new_head: bool = False, **options: Any) -> nn.Mo
     For fine-tuning: `load(folder, new_head=True, head="classes", dim_output=3)`.
     """
     opened = Folder.open(folder)
+    opened.expect(new_head, **options)
     model = opened.build(**options)
-    opened.check(opened.fill(model), model, new_head, list(options))
+    opened.fill(model)
     return model
 
 
@@ -180,25 +183,51 @@ class Folder:
     def arguments(self) -> dict[str, Any]:
         """Those of our constructor, as config.json asks for."""
         try:
-            return self.family.config_of(self.config)
-        except (KeyError, TypeError, AttributeError) as error:
-            what = f"no {error}" if isinstance(error, KeyError) else str(error)
-            raise CheckpointError(
-                f"{CONFIG} must hold what a model of type {self.config['model_type']} is built from",
-                got=f"{what} in {self.path / CONFIG}",
-                do="Restore the file from where the folder came",
-            ) from None
+            found = self.family.config_of(self.config)
+        except UserError:
+            raise
+        except (KeyError, TypeError, AttributeError, IndexError, ValueError, ArithmeticError) as error:
+            raise self._unbuilt(f"no {error}" if isinstance(error, KeyError) else str(error)) from None
+        layers = sum(_layers(found.get(name)) for name in ("num_layers", "num_decoder_layers", "stages"))
+        if layers > len(self.files):  # each has tensors of its own
+            raise self._unbuilt(f"{layers} layers, where the files hold {len(self.files)} tensors,")
+        return found
 
     def build(self, **options: Any) -> nn.Module:
         """A model of that config, with first weights."""
+        known = inspect.signature(self.family.MODEL).parameters
+        for name in options:
+            if name not in known:
+                raise UnknownName(
+                    f"options must be arguments of {self.family.MODEL.__name__}", got=name, do=suggest(name, known)
+                )
         return self.family.MODEL(**{**self.arguments(), **options})
+
+    def expect(self, new_head: bool = False, **options: Any) -> None:
+        """Raise unless the tensors are those of that model, before any weight of either takes memory."""
+        try:
+            with torch.device("meta"):
+                planned = self.build(**options)
+        except UserError:
+            raise
+        except (RuntimeError, TypeError) as error:  # numbers that no tensor can count
+            raise self._unbuilt(str(error).partition("\n")[0]) from None
+        self.check(self.fill(planned), planned, new_head, list(options))
+
+    def _unbuilt(self, what: str) -> CheckpointError:
+        return CheckpointError(
+            f"{CONFIG} must hold what a model of type {self.config['model_type']} is built from",
+            got=f"{what} in {self.path / CONFIG}",
+            do="Restore the file from where the folder came",
+        )
 
     def fill(self, model: nn.Module) -> Filled:
         """Put the tensors into a model, where names and shapes agree."""
         places = places_of(self.family, model)
-        filled = fill(model, self._fitting(model, self._tensors(places)))
-        read = {theirs for name, place in places.items() if name in filled.loaded for theirs in place.names}
-        return Filled(filled.loaded, filled.new, tuple(sorted(set(self.files) - read)), filled.unlike)
+        planned = next(model.parameters()).is_meta
+        filled = fill(model, self._fitting(model, self._tensors(places, planned)))
+        asked = {theirs for place in places.values() for theirs in place.names}
+        return Filled(filled.loaded, filled.new, tuple(sorted(set(self.files) - asked)), filled.unlike)
 
     def _fitting(self, model: nn.Module, tensors: Iterator[tuple[str, Tensor]]) -> Iterator[tuple[str, Tensor]]:
         """The same, without rows that a vocabulary was rounded up by: no token of the tokenizer asks for them."""
@@ -235,16 +264,24 @@ class Folder:
             lacking = [theirs for name in wanted for theirs in places[name].names if theirs not in self.files]
             told = [f"no {listed(lacking)}"] if lacking else []
             told += [f"{listed(left)}, which it has not"] if left else []
-            only_head = all(name.startswith(head) for name in wanted) and not new_head
+            of_trunk = [name for name in left if name.startswith(getattr(self.family, "PREFIX", ""))]
+            only_head = not of_trunk and all(name.startswith(head) for name in wanted) and not new_head
             raise CheckpointError(
                 f"the folder must hold the tensors of this {owner}",
                 got=f"{', and '.join(told) or listed(wanted)}, in {self.path}",
                 do="Pass new_head=True to draw a new head, for fine-tuning"
                 if only_head
+                else f"Leave out {listed(options)}, if that changes what it is made of"
+                if options
                 else "Restore the folder from where it came; its config.json may be of another model",
             )
 
-    def _tensors(self, places: dict[str, Place]) -> Iterator[tuple[str, Tensor]]:
+    def _tensors(self, places: dict[str, Place], planned: bool = False) -> Iterator[tuple[str, Tensor]]:
+        """Those of the files, as ours.
+
+        Args:
+            planned: tell their shapes alone.
+        """
         opened: dict[Path, Any] = {}
         for name, place in places.items():
             if not all(theirs in self.files for theirs in place.names):
@@ -253,13 +290,40 @@ class Folder:
             for theirs in place.names:
                 file = self.files[theirs]
                 opened[file] = opened.get(file) or safe_open(file, framework="pt")
-                parts.append(opened[file].get_tensor(self.stored[theirs]))
+                if planned:
+                    shape = opened[file].get_slice(self.stored[theirs]).get_shape()
+                    parts.append(torch.empty(shape, device="meta"))
+                else:
+                    parts.append(_finite(theirs, opened[file].get_tensor(self.stored[theirs]), file))
             yield name, _read(place, parts, self.path)
 
 
 def places_of(family: ModuleType, model: nn.Module) -> dict[str, Place]:
     """Our name of each tensor of a model -> its place in their file."""
     return {name: place_of(given) for name, given in family.names(model).items()}
+
+
+def _finite(name: str, tensor: Tensor, file: Path) -> Tensor:
+    """A tensor of a file, if it can be a weight."""
+    if not tensor.is_floating_point():
+        raise CheckpointError(
+            f"{name} must hold real numbers",
+            got=f"{tensor.dtype} in {file}",
+            do="Take weights that are not quantised, or write them again in 16 or 32 bits",
+        )
+    odd = int((~tensor.float().isfinite()).sum())
+    if odd:
+        raise CheckpointError(
+            f"{name} must hold finite numbers",
+            got=f"{odd} of {tensor.numel()} that are not, in {file}",
+            do="Restore the folder from where it came, or from before its training diverged",
+        )
+    return tensor
+
+
+def _layers(asked: Any) -> int:
+    """How many layers a number, or one a stage, asks for; what is neither is refused by the model."""
+    return sum(num for num in (asked if isinstance(asked, list) else [asked]) if isinstance(num, int))
 
 
 def _read(place: Place, parts: list[Tensor], path: Path) -> Tensor:
@@ -274,7 +338,7 @@ def _read(place: Place, parts: list[Tensor], path: Path) -> Tensor:
 
 def _family(config: dict[str, Any], path: Path) -> ModuleType:
     kind = config.get("model_type")
-    if kind not in FAMILIES:
+    if not isinstance(kind, str) or kind not in FAMILIES:
         raise UnknownName(
             "model_type in config.json must be of a family that is known here",
             got=f"{kind!r} in {path}",

@@ -23,6 +23,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from leadline.errors import UserError
 from leadline.layers import noise
 from leadline.layers.flex import flex_attend, worth_it
 from leadline.layers.masked_softmax import masked_softmax
@@ -53,6 +54,12 @@ def attend(
     [0.0, 0.5]
     """
     grouped = k.shape[1] != q.shape[1]
+    if mask is not None and not isinstance(mask, Mask):
+        raise UserError(
+            "a mask must be a rule of leadline.layers.masks",
+            got=type(mask).__name__,
+            do="Pass Padding(there) for keys that are there (B, S), or Graph(allowed) for pairs (T, S) or (B, T, S)",
+        )
     if p_drop > 0:
         return _dropped(q, k, v, mask, bias, scale, p_drop, site)
     if bias is None and (mask is None or (isinstance(mask, Causal) and q.shape[2] == k.shape[2])):

@@ -5,7 +5,7 @@
     simple   w = 0: one average for all queries, in linear time                                                     (3)
 
 (1) is two products of exp(w) with a matrix as wide as the values. k is taken less its largest value in each channel,
-which cancels.
+which cancels but for the last digits, where it is causal too.
 
 Notation   A -> rows;  B -> columns
 Shapes     x (B, T, D) -> (B, T, D);  w (T, T)

@@ -3,12 +3,15 @@
     k_j    = q_j / ‖q_j‖                                      queries and keys share one map                   (1)
     h(q)   = argmax [R q; -R q]                               R random: near vectors often share a bucket      (2)
     P_i    = {j: h(q_j) = h(q_i)}, sorted by bucket and place, in i's piece of the order or the one before     (3)
-    out_i  = Σ_{j in P_i} softmax_j(q_i · k_j / √K) v_j       itself only where nothing else is in P_i         (4)
+           causal: in that order, itself and as many before it as a piece holds                                (4)
+    out_i  = Σ_{j in P_i} softmax_j(q_i · k_j / √K) v_j       itself only where nothing else is in P_i         (5)
 
 With several rounds, each with its own R, P_i is the union of theirs: a score is lowered by the log of the number of
 rounds that hold its pair, so none counts twice. Cost: T times twice the piece, not T². R is drawn once, from a seed.
 
 Notation   R -> rotations;  h -> buckets;  a token's place in its round's order -> rank
+Paper      it has (3) in its causal form too, in which later tokens decide where a piece begins, and so which of the
+           earlier ones are looked at. In (4) they have no say
 Shapes     x (B, T, D) -> (B, T, D);  in rounds and pieces (B, H, rounds, pieces, piece, …)
 """
 
@@ -75,7 +78,7 @@ class HashedAttention(nn.Module):
         bucket = self.buckets(q).masked_fill(~there[:, None, None], self.num_buckets)
         order = bucket.argsort(dim=-1, stable=True)  # (B, H, rounds, T), by bucket and place
         rank = order.argsort(-1)
-        out, total = self.looked(q, v, self.facts(bucket, rank, there), order, causal)
+        out, total = self.looked(q, v, self.facts(bucket, rank if causal else rank // self.piece, there), order, causal)
         out, total = _in_place(out, rank), _in_place(total, rank)  # (B, H, rounds, T, K or 1)
         return self.out(joined((total.softmax(2) * out).sum(2)[:, :, :T]))
 
@@ -85,27 +88,27 @@ class HashedAttention(nn.Module):
         return torch.cat([turned, -turned], -1).argmax(-1)
 
     def facts(self, bucket: Tensor, rank: Tensor, there: Tensor) -> Tensor:
-        """Of each token: its bucket and its piece in every round, its place, whether it is there; (B, H, T, facts)."""
+        """Of each token: bucket and rank, or piece, of each round, its place, whether it is there; (B, H, T, facts)."""
         B, H, _, T = bucket.shape
         place = torch.arange(T, device=bucket.device).expand(B, H, T)
-        rounds = torch.cat([bucket, rank // self.piece], 2).transpose(-1, -2)
+        rounds = torch.cat([bucket, rank], 2).transpose(-1, -2)
         return torch.cat([rounds, place[..., None], there[:, None, :, None].expand(B, H, T, 1).long()], -1)
 
     def looked(self, q: Tensor, v: Tensor, facts: Tensor, order: Tensor, causal: bool) -> tuple[Tensor, Tensor]:
-        """Eqs. 3 and 4 of each round: outputs, and the log of each query's sum of weights."""
+        """Eqs. 3 to 5 of each round: outputs, and the log of each query's sum of weights."""
         k = F.normalize(q, dim=-1)  # eq. 1
         q, k, v, mine = (_in_pieces(part, order, self.piece) for part in (q, k, v, facts))
         k, v, theirs = _two_pieces(k), _two_pieces(v), _two_pieces(mine, -1)
         apart = mine[..., :, None, :] - theirs[..., None, :, :]  # (…, piece, 2 piece, facts)
-        bucket, piece, place = apart.split([self.rounds, self.rounds, 2], -1)
-        held = (bucket == 0) & (piece >= 0) & (piece <= 1)  # in each of the rounds, eq. 3
+        bucket, near, place = apart.split([self.rounds, self.rounds, 2], -1)
+        held = (bucket == 0) & (near >= 0) & (near <= (self.piece if causal else 1))  # in each of the rounds, eqs. 3, 4
         itself, before = place[..., 0] == 0, place[..., 0] >= 0
         seen = theirs[..., None, :, -1] == 1
         now = held.diagonal(dim1=2, dim2=-1).movedim(-1, 2)  # in this round
         allowed = now & (itself | (seen & before if causal else seen))
         scores = (q @ k.transpose(-1, -2) / math.sqrt(q.shape[-1])).masked_fill(itself, ITSELF)
         scores = (scores - held.sum(-1).clamp(min=1).to(scores.dtype).log()).masked_fill(~allowed, -math.inf)
-        return scores.softmax(-1) @ v, scores.logsumexp(-1, keepdim=True)  # eq. 4
+        return scores.softmax(-1) @ v, scores.logsumexp(-1, keepdim=True)  # eq. 5
 
 
 def _in_pieces(x: Tensor, order: Tensor, piece: int) -> Tensor:

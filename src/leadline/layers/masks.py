@@ -19,7 +19,9 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from leadline.errors import ShapeError, UserError
 from leadline.layers import noise
+from leadline.settings import real, whole
 
 
 class Mask(ABC):
@@ -129,6 +131,9 @@ class Padding(Mask):
 
     there: Tensor
 
+    def __post_init__(self) -> None:
+        _check_truths("Padding", "there", self.there, (2,))
+
     def allows(self, b: Tensor, i: Tensor, j: Tensor) -> Tensor:
         return self.there[b, j] | (i < 0)  # the second part only widens the shape to that of i
 
@@ -169,6 +174,9 @@ class Window(Mask):
 
     reach: int
 
+    def __post_init__(self) -> None:
+        whole("reach", self.reach, 0)
+
     def allows(self, b: Tensor, i: Tensor, j: Tensor) -> Tensor:
         return (i - j).abs() <= self.reach
 
@@ -188,6 +196,10 @@ class Dilated(Mask):
     reach: int
     dilation: int
 
+    def __post_init__(self) -> None:
+        whole("reach", self.reach, 0)
+        whole("dilation", self.dilation)
+
     def allows(self, b: Tensor, i: Tensor, j: Tensor) -> Tensor:
         apart = (i - j).abs()
         return (apart % self.dilation == 0) & (apart <= self.reach * self.dilation)
@@ -206,6 +218,9 @@ class Strided(Mask):
 
     stride: int
 
+    def __post_init__(self) -> None:
+        whole("stride", self.stride)
+
     def allows(self, b: Tensor, i: Tensor, j: Tensor) -> Tensor:
         return (i - j) % self.stride == 0
 
@@ -222,6 +237,12 @@ class Global(Mask):
     """
 
     tokens: tuple[int, ...]
+
+    def __post_init__(self) -> None:
+        if isinstance(self.tokens, int):
+            raise UserError("tokens must be a list of positions", got=f"tokens={self.tokens}", do="Write (0,)")
+        for token in self.tokens:
+            whole("a token's position", token, 0)
 
     def allows(self, b: Tensor, i: Tensor, j: Tensor) -> Tensor:
         found = (i < 0) & (j < 0)
@@ -243,6 +264,9 @@ class Blocks(Mask):
 
     size: int
 
+    def __post_init__(self) -> None:
+        whole("size", self.size)
+
     def allows(self, b: Tensor, i: Tensor, j: Tensor) -> Tensor:
         return i // self.size == j // self.size
 
@@ -262,6 +286,10 @@ class Random(Mask):
     p: float
     seed: int = 0
 
+    def __post_init__(self) -> None:
+        real("p", self.p, 0, most=1)
+        whole("seed", self.seed, 0)
+
     def allows(self, b: Tensor, i: Tensor, j: Tensor) -> Tensor:
         z = noise.mix(noise.mix(i.long() + noise.mix_int(self.seed, 1)) + j.long())
         return ((z >> 40) & (2**24 - 1)) < round(self.p * 2**24)
@@ -280,6 +308,9 @@ class Graph(Mask):
 
     adjacency: Tensor
 
+    def __post_init__(self) -> None:
+        _check_truths("Graph", "adjacency", self.adjacency, (2, 3))
+
     def allows(self, b: Tensor, i: Tensor, j: Tensor) -> Tensor:
         return self.adjacency[i, j] if self.adjacency.dim() == 2 else self.adjacency[b, i, j]
 
@@ -295,3 +326,13 @@ class Graph(Mask):
             zero = torch.zeros((), dtype=dtype, device=self.adjacency.device)
             written[dtype] = zero.masked_fill(~self.dense(1, *self.adjacency.shape[-2:]), -math.inf)
         return written[dtype]
+
+
+def _check_truths(owner: str, name: str, value: Tensor, dims: tuple[int, ...]) -> None:
+    """Numbers in place of truth values would be taken for what is added to scores."""
+    if value.dtype != torch.bool or value.dim() not in dims:
+        raise ShapeError(
+            f"{name} of {owner} must hold truth values, on {' or '.join(map(str, dims))} axes",
+            got=f"{value.dtype} of shape {tuple(value.shape)}",
+            do="Pass what is there, such as tokens != pad" if owner == "Padding" else "Pass adjacency > 0",
+        )

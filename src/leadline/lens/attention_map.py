@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
 _TILES = 48  # heads that a grid shows
 _LABELS = 32  # tokens up to which an axis has them all
+_VALUES = 12  # values that a drawing of routes shows
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,6 +84,7 @@ class AttentionMap(View):
             layer: number of the attention; None shows all.
             head: of that attention; None shows all of its heads.
         """
+        self._check(layer, head, row)
         chosen = range(len(self.names)) if layer is None else [range(len(self.names))[layer]]
         if layer is not None and head is not None:
             return self._large(chosen[0], head, row)
@@ -101,6 +103,12 @@ class AttentionMap(View):
             "Attention: query down, key across; layer.head", x=0.01, ha="left", fontweight="bold", fontsize=9.5
         )
         return figure
+
+    def _check(self, layer: int | None, head: int | None, row: int) -> None:
+        chosen = whole("layer", layer or 0, -len(self.names), len(self.names) - 1)
+        for weights in self.weights if layer is None else [self.weights[chosen]]:
+            whole("row", row, -len(weights), len(weights) - 1)
+            whole("head", head or 0, -weights.shape[1], weights.shape[1] - 1)
 
     def _large(self, layer: int, head: int, row: int) -> Figure:
         weights = self.weights[layer][row, head]
@@ -122,11 +130,13 @@ class AttentionMap(View):
         """Where the first outputs come from: a panel for each, a line from every value, as wide as its weight.
 
         Args:
-            most: outputs, and values of each, that are drawn.
+            most: outputs that are drawn, with the first twelve values of each.
         """
+        self._check(layer, head, row)
         weights = self.weights[layer][row, head]
         shown = min(whole("most", most), len(weights))
-        values = weights.shape[1] if weights.shape[1] <= 12 else 12
+        values = min(weights.shape[1], _VALUES)
+        left_out = "" if values == weights.shape[1] else f"; the first {values} of {weights.shape[1]} values"
         figure = blank(min(FULL, 2.4 * shown), 0.34 * values + 1.0)
         axes = figure.subplots(1, shown, squeeze=False)[0]
         names = self.keys[layer][row] if self.keys[layer] else tuple(map(str, range(values)))
@@ -134,7 +144,7 @@ class AttentionMap(View):
         for i, ax in enumerate(axes):
             _routed(ax, weights[i, :values], names, f"{asked[i]}", HUES[i % len(HUES)])
         figure.suptitle(
-            f"Where outputs come from: {self.names[layer]}, head {head}",
+            f"Where outputs come from: {self.names[layer]}, head {head}{left_out}",
             x=0.01,
             ha="left",
             fontsize=9.5,

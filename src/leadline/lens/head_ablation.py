@@ -74,6 +74,7 @@ class HeadAblation(View):
         right.plot(self.silenced, self.score, "o-", ms=3.5, color=HUES[0], label="least important first")
         right.plot(self.silenced, self.reversed, "o-", ms=3.5, color=HUES[1], label="most important first")
         right.axhline(self.whole, color=SOFT, ls=DASHED, lw=1.2, label=f"whole: {short(self.whole)}")
+        right.xaxis.get_major_locator().set_params(integer=True)
         label(right, "Without several", f"heads silenced, of {len(self.names)}", self.metric, legend=3)
         return figure
 

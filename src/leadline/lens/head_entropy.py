@@ -45,19 +45,23 @@ class HeadEntropy(View):
 
     @styled
     def plot(self) -> Figure:
+        panels = {
+            "How widely": (self.entropy, "entropy (nats)"),
+            "How far": (self.distance, "places between query and key"),
+            "At the first token": (self.first, "weight"),
+        }
+        shown = {title: panel for title, panel in panels.items() if np.isfinite(panel[0]).any()}
         figure = blank(FULL, 3.4)
-        axes = figure.subplots(1, 3)
+        axes = figure.subplots(1, len(shown))
         order = list(dict.fromkeys(self.names))
         at = np.array([order.index(name) for name in self.names])
         spread = (self.heads - self.heads.mean()) / max(int(self.heads.max()) + 1, 2) * 0.5
-        for ax, values, name in zip(axes, (self.entropy, self.distance, self.first), ("entropy", "distance", "first")):
+        for ax, (title, (values, unit)) in zip(axes, shown.items()):
             ax.scatter(at + spread, values, s=16, color=[HUES[h % len(HUES)] for h in self.heads], linewidths=0)
             ax.set_xticks(range(len(order)))
-            if name == "entropy":
+            if ax is axes[0]:
                 ax.scatter(at, self.most, marker="_", s=180, color=SOFT, linewidths=1, label="all keys alike")
-        label(axes[0], "How widely", "attention", "entropy (nats)", legend=1)
-        label(axes[1], "How far", "attention", "places between query and key")
-        label(axes[2], "At the first token", "attention", "weight")
+            label(ax, title, "attention", unit, legend=int(ax is axes[0]))
         return figure
 
 

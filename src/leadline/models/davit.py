@@ -36,7 +36,7 @@ from leadline.layers.sublayer import Sublayer
 from leadline.layers.truncated import draw_truncated
 from leadline.layers.window_attention import WindowAttention
 from leadline.models.picture import check_picture
-from leadline.models.sizes import check_sizes
+from leadline.models.sizes import check_sizes, check_stages
 
 
 class DaViT(nn.Module, Configured):
@@ -68,7 +68,7 @@ class DaViT(nn.Module, Configured):
     ):
         super().__init__()
         check_sizes("DaViT", channels=channels, dim_output=dim_output, patch=patch, window=window)
-        check_sizes("DaViT", **{f"stages[{s}]": num for s, num in enumerate(stages)})
+        check_stages("DaViT", dims=dims, stages=stages, num_heads=num_heads)
         if not 0 < len(dims) == len(stages) == len(num_heads):
             raise UserError(
                 "DaViT: dims, stages and num_heads must have a number for each stage",

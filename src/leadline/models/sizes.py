@@ -21,8 +21,21 @@ def check_sizes(owner: str, **sizes: int) -> None:
 
 def check_widths(owner: str, hidden: Sequence[int]) -> None:
     """`hidden` must be a list of sizes."""
-    if isinstance(hidden, str) or not hasattr(hidden, "__iter__"):
-        raise UserError(
-            f"{owner}: hidden must be a list of widths", got=given("hidden", hidden), do="Write hidden=(100,)"
-        )
-    check_sizes(owner, **{f"hidden[{k}]": width for k, width in enumerate(hidden)})
+    _check_list(owner, "hidden", "widths", hidden, "(100,)")
+
+
+def check_stages(owner: str, **lists: Sequence[int]) -> None:
+    """Every argument must be a list of sizes, one a stage.
+
+    >>> check_stages("Swin", stages=2)
+    Traceback (most recent call last):
+    leadline.errors.UserError: Swin: stages must be a list of sizes. Got stages=2. Write stages=(2, 2).
+    """
+    for name, sizes in lists.items():
+        _check_list(owner, name, "sizes", sizes, "(2, 2)")
+
+
+def _check_list(owner: str, name: str, kind: str, sizes: Sequence[int], usual: str) -> None:
+    if isinstance(sizes, str) or not hasattr(sizes, "__iter__"):
+        raise UserError(f"{owner}: {name} must be a list of {kind}", got=given(name, sizes), do=f"Write {name}={usual}")
+    check_sizes(owner, **{f"{name}[{k}]": size for k, size in enumerate(sizes)})

@@ -35,7 +35,7 @@ from leadline.layers.sublayer import Sublayer
 from leadline.layers.truncated import draw_truncated
 from leadline.layers.window_attention import WindowAttention
 from leadline.models.picture import check_picture, pair
-from leadline.models.sizes import check_sizes
+from leadline.models.sizes import check_sizes, check_stages
 from leadline.settings import real
 
 
@@ -73,7 +73,8 @@ class Swin(nn.Module, Configured):
         super().__init__()
         Y, X = pair("Swin", size)
         check_sizes("Swin", channels=channels, dim_output=dim_output, patch=patch, dim=dim)
-        check_sizes("Swin", window=window, **{f"stages[{s}]": num for s, num in enumerate(stages)})
+        check_sizes("Swin", window=window)
+        check_stages("Swin", stages=stages, num_heads=num_heads)
         if len(num_heads) != len(stages) or not stages:
             raise UserError(
                 "Swin: num_heads must have a number for each stage",

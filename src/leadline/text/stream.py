@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import codecs
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -18,8 +19,8 @@ class Stream:
     (['n', '', 'é'], '')
     """
 
-    def __init__(self, tokenizer: Tokenizer):
-        self._tokenizer = tokenizer
+    def __init__(self, tokenizer: Tokenizer, behind: Sequence[int] = ()):
+        self._tokenizer, self._behind = tokenizer, behind
         self._whole = codecs.getincrementaldecoder("utf-8")("replace")
         self._ids: list[int] = []
         self._given = ""
@@ -29,7 +30,7 @@ class Stream:
         if self._tokenizer.exact:
             return self._whole.decode(self._tokenizer.bytes_of(int(id)))
         self._ids.append(int(id))
-        text = self._tokenizer.decode(self._ids)
+        text = self._tokenizer.decode(self._ids, self._behind)
         if text.endswith("�") or not text.startswith(self._given):  # to be continued
             return ""
         return self._more(text)
@@ -38,7 +39,7 @@ class Stream:
         """What is still open at the end: `�` for the beginning of a character."""
         if self._tokenizer.exact:
             return self._whole.decode(b"", final=True)
-        return self._more(self._tokenizer.decode(self._ids))
+        return self._more(self._tokenizer.decode(self._ids, self._behind))
 
     def _more(self, text: str) -> str:
         new, self._given = text[len(self._given) :], text

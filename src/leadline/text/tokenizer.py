@@ -155,8 +155,11 @@ class Tokenizer:
         times = [len(self._spelled(id)) if bad else 1 for id, bad in zip(code.ids, wrong.tolist())]
         return np.array(code.offsets, dtype=np.int64).reshape(-1, 2).repeat(times, 0)
 
-    def decode(self, ids: Iterable[int]) -> str:
+    def decode(self, ids: Iterable[int], behind: Sequence[int] = ()) -> str:
         """The text of ids; special tokens are left out, and bytes that are no UTF-8 become `�`.
+
+        Args:
+            behind: ids before them. Some vocabularies write the space before a word only where something stands there.
 
         >>> Tokenizer.train([], "bytes").decode([0, 121, 107, 103, 1])
         'sea'
@@ -164,11 +167,13 @@ class Tokenizer:
         codes = self._checked(ids)
         if self.exact:
             return b"".join(map(self._bytes.__getitem__, codes)).decode("utf-8", "replace")
-        return self._inner.decode(codes, skip_special_tokens=True)
+        before = self._inner.decode(list(behind), skip_special_tokens=True)
+        whole = self._inner.decode([*behind, *codes], skip_special_tokens=True)
+        return whole[len(before) :] if whole.startswith(before) else self._inner.decode(codes, skip_special_tokens=True)
 
-    def stream(self) -> Stream:
-        """Text as ids arrive one by one."""
-        return Stream(self)
+    def stream(self, behind: Sequence[int] = ()) -> Stream:
+        """Text as ids arrive one by one, `behind` others."""
+        return Stream(self, behind)
 
     def token(self, id: int) -> str:
         """How the vocabulary writes a token: `Ġ` is a space in most of them."""
@@ -311,6 +316,8 @@ text of a tokenizer.json.
     def _roles(self) -> dict[str, int | None]:
         known = {added.content: code for code, added in self._added.items() if added.special}
         roles = {role: next((known[n] for n in names if n in known), None) for role, names in ROLES.items()}
+        if roles["end"] is None:  # BERT's have one token for what separates and for what closes
+            roles["end"] = roles["sep"]
         if roles["unknown"] is None:  # a model may name it, or number it, and not call it special
             model = self._json["model"]
             name = model.get("unk_token")
