@@ -80,6 +80,18 @@ def test_a_random_pattern_is_drawn_once_and_has_its_share():
     assert count(m.Random(0.0)) == 0 and count(m.Random(1.0)) == N * N
 
 
+def test_a_random_pattern_has_no_structure():
+    dense = m.Random(0.5, seed=1).dense(1, 1000, 1000)[0, 0].double() - 0.5
+    largest = torch.linalg.svdvals(dense)[0]  # of independent entries of deviation 1/2: (√n + √n) / 2, give or take 2 %
+    assert abs(float(largest) / 1000**0.5 - 1) < 0.05
+
+
+@pytest.mark.slow
+def test_a_compiled_random_pattern_is_the_same():
+    drawn_by = lambda length: m.Random(0.3, seed=5).dense(1, length, length)  # noqa: E731
+    assert torch.equal(torch.compile(drawn_by)(65), drawn_by(65))
+
+
 def test_documents_close_with_their_own_end():
     tokens = torch.tensor([[4, 0, 5, 6, 0, 7], [0, 0, 3, 3, 3, 3]])
     assert m.Documents.of(tokens, end=0).number.tolist() == [[0, 0, 1, 1, 1, 2], [0, 1, 2, 2, 2, 2]]

@@ -20,7 +20,6 @@ import torch
 from torch import Tensor
 
 from leadline.errors import ShapeError, UserError
-from leadline.layers import noise
 from leadline.settings import real, whole
 
 
@@ -291,8 +290,18 @@ class Random(Mask):
         whole("seed", self.seed, 0)
 
     def allows(self, b: Tensor, i: Tensor, j: Tensor) -> Tensor:
-        z = noise.mix(noise.mix(i.long() + noise.mix_int(self.seed, 1)) + j.long())
-        return ((z >> 40) & (2**24 - 1)) < round(self.p * 2**24)
+        z = _scrambled(torch.full_like(i, self.seed % 2**31, dtype=torch.long))
+        z = _scrambled(_scrambled(z + i) + j)
+        return z < round(self.p * 2**31)
+
+
+def _scrambled(z: Tensor) -> Tensor:
+    """31 bits of a hash. No product has more than 62: of places, whose range it knows, a compiler takes overflow for
+    impossible, and `noise.mix` of them comes out otherwise than in eager mode.
+    """
+    for factor in (0x7FEB352D, 0x2C1B3C6D, 0x297A2D39):
+        z = ((z ^ (z >> 15)) * factor) & (2**31 - 1)
+    return z ^ (z >> 15)
 
 
 @dataclass(frozen=True, eq=False)
