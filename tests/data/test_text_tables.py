@@ -180,6 +180,16 @@ def test_equal_texts_of_classes_stay_in_one_split_which_are_still_stratified(tmp
     assert "160 rows repeat a text: equal ones fall in one split" in str(data.account)
 
 
+@pytest.mark.parametrize("how", [{}, {"every": 5}])
+def test_equal_texts_of_several_splits_are_told(tmp_path, words, how):
+    path = tmp_path / "repeated.csv"
+    kinds = 20 if how else 2
+    lines = [f"{_line(k % kinds)},{'good' if k % 2 else 'bad'}" for k in range(40)]
+    path.write_text("review,mood\n" + "\n".join(lines))
+    data = text(path, text="review", target="mood", tokenizer=words, **how)
+    assert f"{40 - kinds} rows repeat a text: equal ones can fall in several splits" in str(data.account)
+
+
 @pytest.mark.parametrize(("name", "sign"), [("sms.tsv", "\t"), ("sms.csv", ",")])
 def test_a_file_without_a_line_of_names_is_read_by_places(tmp_path, words, name, sign):
     path = tmp_path / name

@@ -311,9 +311,12 @@ def _kept_whole(rows: Rows, texts: Sequence[tuple[str, ...]], classes: Tensor | 
     number: dict[tuple[str, ...], int] = {}
     code = torch.tensor([number.setdefault(text, len(number)) for text in texts])
     more = len(texts) - len(number)
-    if not more or held.every is not None or len(number) < 3:
+    joins = held.every is None and len(number) >= 3  # of fewer there is nothing to draw
+    if more:
+        equal = "equal ones fall in one split" if joins else "equal ones can fall in several splits"
+        rows.notes.append(f"{counted(more, 'row')} repeat{'s' if more == 1 else ''} a text: {equal}")
+    if not more or not joins:
         return held.rows(len(texts), stratify=classes)
-    rows.notes.append(f"{counted(more, 'row')} repeat{'s' if more == 1 else ''} a text: equal ones fall in one split")
     first = torch.full((len(number),), len(texts)).scatter_reduce(0, code, torch.arange(len(texts)), "amin")
     drawn = held.rows(len(number), stratify=None if classes is None else classes[first])
     return [torch.isin(code, part).nonzero().flatten() for part in drawn]
