@@ -193,3 +193,12 @@ def test_an_interval_of_rows_of_very_different_lengths_holds_the_mean_of_tokens(
     found = evaluate(Tokens(V), torch.zeros(2, 40, V), y)
     for name, value in (("nll", math.log(V)), ("perplexity", V)):
         assert found.interval(name) == pytest.approx((value, value), rel=1e-3)
+
+
+def test_a_share_that_is_zero_in_all_rows_has_an_interval_of_zero():
+    torch.manual_seed(0)
+    y = torch.randint(1, V, (40, 9))
+    y[::2, 2:] = -1  # rows of different length
+    output = torch.randn(40, 9, V)
+    output[..., 0] = 9.0  # nothing is right
+    assert evaluate(Tokens(V), output, y).interval("accuracy") == (0.0, 0.0)

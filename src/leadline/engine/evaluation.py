@@ -208,8 +208,8 @@ def _spans(
     if not bool(covariance.isfinite().all()):
         return dict.fromkeys(likelihood.summary(mean), (math.nan, math.nan))
     unit = covariance.diagonal().clamp(min=0).sqrt()  # of each mean, or one in large units would drown the others
-    unit = torch.where(unit > 0, unit, 1.0)
-    values, vectors = torch.linalg.eigh(covariance / unit / unit[:, None])
+    divisor = torch.where(unit > 0, unit, 1.0)  # and what is the same in all rows does not move
+    values, vectors = torch.linalg.eigh(covariance / divisor / divisor[:, None])
     root = unit[:, None] * vectors * values.clamp(min=0).sqrt()
     draws = torch.randn(_DRAWS, len(mean), dtype=torch.float64, generator=torch.Generator().manual_seed(0)) @ root.T
     found: dict[str, list[float]] = {}
