@@ -232,6 +232,7 @@ class Search(View):
             )
         lost = len(self.trials) - len(trials)
         more = f"; {lost} without a score" if lost else ""
+        ax.xaxis.get_major_locator().set_params(integer=True, min_n_ticks=1)
         label(ax, f"{counted(len(self.trials), 'trial')} by {self.method}{more}", "trial", f"val {self.metric}", 4)
 
     def _mattered(self, ax: Any) -> None:
@@ -248,7 +249,8 @@ class Search(View):
         trials = [trial for trial in self._scored() if name in trial.values]
         values = [trial.values[name] for trial in trials]
         numbers = all(isinstance(value, (int, float)) and not isinstance(value, bool) for value in values)
-        if numbers and len(set(values)) > 6:
+        few = len(set(values))
+        if numbers and (few > 6 or few == len(values) > 1):  # out of a range; of a choice values come again
             self._points(ax, values, trials)
             if name in self.logs:
                 ax.set_xscale("log")
