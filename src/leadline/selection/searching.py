@@ -246,6 +246,8 @@ class Search(View):
         label(ax, "What mattered", "share of the variance explained", "")
 
     def _slice(self, ax: Any, name: str) -> None:
+        from matplotlib.ticker import LogLocator, NullLocator
+
         trials = [trial for trial in self._scored() if name in trial.values]
         values = [trial.values[name] for trial in trials]
         numbers = all(isinstance(value, (int, float)) and not isinstance(value, bool) for value in values)
@@ -254,6 +256,9 @@ class Search(View):
             self._points(ax, values, trials)
             if name in self.logs:
                 ax.set_xscale("log")
+                ax.xaxis.set_major_locator(LogLocator(subs=(1.0, 3.0), numticks=6))
+                ax.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
+                ax.xaxis.set_minor_locator(NullLocator())
         else:
             known = list(dict.fromkeys(sorted((in_words(v) for v in values), key=lambda v: (len(v), v))))
             spread = np.random.default_rng(0).uniform(-0.18, 0.18, len(values))
