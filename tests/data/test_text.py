@@ -357,6 +357,14 @@ def test_a_tokenizer_must_have_what_the_task_needs(tmp_path):
         text(_folder(tmp_path / "books"), task="masked", tokenizer=plain)
 
 
+def test_documents_are_closed_by_sep_where_there_is_no_end(tmp_path):
+    bert = Tokenizer.train([_story(1)], num_tokens=300, specials=("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"))
+    data = text(_folder(tmp_path / "books"), task="masked", tokenizer=bert, length=16)
+    assert int((data.train.x == bert.sep).sum()) == 18
+    with pytest.raises(DataError, match="without end"):
+        text(tmp_path / "books", task="next", tokenizer=bert, length=16)
+
+
 def test_a_tokenizer_whose_numbers_do_not_fit_is_refused(tmp_path, words, monkeypatch):
     monkeypatch.setattr(type(words), "encode_many", lambda self, texts: [np.array([self.num_tokens]) for _ in texts])
     with pytest.raises(DataError, match="numbers below that"):

@@ -180,6 +180,16 @@ def test_equal_texts_of_classes_stay_in_one_split_which_are_still_stratified(tmp
     assert "160 rows repeat a text: equal ones fall in one split" in str(data.account)
 
 
+@pytest.mark.parametrize("how", [{}, {"every": 5}])
+def test_equal_texts_of_several_splits_are_told(tmp_path, words, how):
+    path = tmp_path / "repeated.csv"
+    kinds = 20 if how else 2
+    lines = [f"{_line(k % kinds)},{'good' if k % 2 else 'bad'}" for k in range(40)]
+    path.write_text("review,mood\n" + "\n".join(lines))
+    data = text(path, text="review", target="mood", tokenizer=words, **how)
+    assert f"{40 - kinds} rows repeat a text: equal ones can fall in several splits" in str(data.account)
+
+
 @pytest.mark.parametrize(("name", "sign"), [("sms.tsv", "\t"), ("sms.csv", ",")])
 def test_a_file_without_a_line_of_names_is_read_by_places(tmp_path, words, name, sign):
     path = tmp_path / name
@@ -275,6 +285,30 @@ def test_tags(tmp_path, words):
     for row, tags in zip(x, y):
         line = words.decode(row[row != words.pad].tolist()).split()
         assert [data.target.classes[k] for k in tags[tags != NOTHING].tolist()] == [tag.get(w, "O") for w in line]
+
+
+def test_running_text_is_not_read_as_tagged_words(tmp_path, words):
+    path = tmp_path / "story.txt"
+    path.write_text("\n\n".join(" ".join(["a", "cat", "sat", "there"] * 3)[: 5 + 3 * k] for k in range(12)))
+    with pytest.raises(DataError, match="as many columns as each other"):
+        text(path, task="tags", tokenizer=words)
+
+
+def test_files_of_tagged_words_begin_a_sentence_each_and_tabs_part_words_of_two_parts(tmp_path, words):
+    for k in range(6):
+        (tmp_path / f"{k}.txt").write_text(f"New York\tPLACE\nis\tO\n{k}\tO")
+    data = text(tmp_path, task="tags", tokenizer=words)
+    assert data.account.read == 6 and data.target.classes == ("O", "PLACE")
+    assert words.decode(data.train.x[0][data.train.x[0] != words.pad].tolist()).startswith("New York is ")
+    assert int((data.train.y != NOTHING).sum(1).max()) == 3
+
+
+def test_equal_sentences_of_tagged_words_fall_in_one_split(tmp_path, words):
+    path = tmp_path / "ner.txt"
+    path.write_text("\n\n".join(f"a X\ncat{k % 8} Y" for k in range(40)))
+    data = text(path, task="tags", tokenizer=words, val=0.2, test=0.2)
+    splits = [{tuple(row) for row in split.x.tolist()} for _, split in data.splits()]
+    assert sum(map(len, splits)) == len(set.union(*splits)) == 8
 
 
 def test_lines_that_are_no_json_are_named(tmp_path):

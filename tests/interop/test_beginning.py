@@ -125,6 +125,16 @@ def test_a_folder_of_hugging_face_begins_a_classifier_of_text(capsys, tmp_path):
     assert len(run.predict(["a good film"])) == 1
 
 
+def test_rows_are_no_longer_than_the_weights_have_positions_where_nobody_says(capsys, tmp_path):
+    words = ll.text.Tokenizer.train([], kind="bytes")
+    gpt = ll.models.GPT(words.num_tokens, 32, dim=16, num_layers=1, num_heads=2)
+    hugging_face.save(gpt, tmp_path / "gpt", tokenizer=words)
+    (tmp_path / "story.txt").write_text("a good film, again and again. " * 40)
+    code, told = shell(capsys, tmp_path / "story.txt", "--from", tmp_path / "gpt", "--folder", "run")
+    assert code == 0, told
+    assert "new:" not in told and ll.load("run").model.config["length"] == 32
+
+
 def test_a_run_on_hidden_words_begins_one_on_classes(capsys, tmp_path):
     (tmp_path / "texts").mkdir()
     for k in range(12):

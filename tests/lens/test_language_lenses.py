@@ -9,6 +9,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import leadline as ll
 from leadline.errors import ShapeError, UnknownName, UserError
 from leadline.layers.masks import Causal, Global, Padding, Window
 from leadline.lens import (
@@ -280,3 +281,27 @@ def test_at_first_weights_queries_and_keys_learn_far_less_than_values():
         Transformer.tiny(), (torch.randint(1, 11, (4, 9)), torch.randint(11, (4, 4))), Tokens(11)
     )
     assert crossed.names[-1] == "decoder.0.ask.branch" and np.isfinite(crossed.norms).all()
+
+
+@pytest.fixture
+def spans(tmp_path, monkeypatch):
+    monkeypatch.setenv("LEADLINE_CACHE", str(tmp_path / "cache"))
+    rows = [{"question": f"who is {k}?", "context": f"a cat is {k}", "answer": "cat"} for k in range(12)]
+    (tmp_path / "asked.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    data = ll.data.text(tmp_path / "asked.jsonl", task="spans", kind="bytes")
+    model = ll.models.build("BERT", data, 2, dim=8, num_layers=1, num_heads=2)
+    return ll.fit(model, data, epochs=1, progress=False, folder=None)
+
+
+def test_a_model_that_scores_no_tokens_is_refused_by_lenses_of_language(spans):
+    for lens in (logit_lens, next_token):
+        with pytest.raises(ShapeError, match="must score tokens"):
+            lens(spans, [("who is 3?", "a cat is 3")])
+
+
+def test_rows_as_they_are_stored_and_tuples_of_texts_are_read(spans):
+    raw = spans.data.test.x[:1]
+    assert raw.dtype == torch.int16
+    text = spans.data.inputs.encode(raw)
+    np.testing.assert_array_equal(attention_map(spans, raw).weights[0], attention_map(spans, text).weights[0])
+    assert attention_map(spans, ("who is 3?", "who is 4?")).weights

@@ -184,3 +184,21 @@ def test_the_intervals_of_nll_and_perplexity_tell_the_same():
     found = evaluate(Tokens(V), 2 * torch.randn(40, 9, V), y)
     for nll, perplexity in zip(found.interval("nll"), found.interval("perplexity"), strict=True):
         assert math.exp(nll) == pytest.approx(perplexity, rel=0.01)
+
+
+def test_an_interval_of_rows_of_very_different_lengths_holds_the_mean_of_tokens():
+    """The lengths spread more than their mean, so that some of the drawn totals ask for no token at all."""
+    y = torch.full((2, 40), -1)
+    y[0], y[1, 0] = torch.arange(40) % V, 1
+    found = evaluate(Tokens(V), torch.zeros(2, 40, V), y)
+    for name, value in (("nll", math.log(V)), ("perplexity", V)):
+        assert found.interval(name) == pytest.approx((value, value), rel=1e-3)
+
+
+def test_a_share_that_is_zero_in_all_rows_has_an_interval_of_zero():
+    torch.manual_seed(0)
+    y = torch.randint(1, V, (80, 9))
+    y[::2, 6:] = -1  # rows of different length
+    output = torch.randn(80, 9, V)
+    output[..., 0] = 9.0  # nothing is right
+    assert evaluate(Tokens(V, sizes=range(1, V + 1)), output, y).interval("accuracy") == (0.0, 0.0)

@@ -46,6 +46,9 @@ def test_a_metric_without_unit_claims_none():
         {"epoch": e, "step": e, "lr": 0.01, "train": {"loss": 1.0}, "val": {"nll": 1.0, "r2": 0.5}} for e in (1, 2)
     ]
     assert axes(figures.learning(lines, 1, "r2"), "R2 by epoch").get_ylabel() == "r2"
+    for line in lines:
+        line["val"]["f1"] = 0.5
+    assert axes(figures.learning(lines, 1, "f1"), "F1 by epoch").get_ylabel() == "f1"
     assert axes(figures.learning(history([3.0, 1.0]), 1, "rmse"), "Rmse by epoch").get_ylabel() == "rmse (unit of y)"
 
 

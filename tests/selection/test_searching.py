@@ -91,6 +91,14 @@ def test_what_it_says_and_draws():
     assert "12 trials" in repr(found)
 
 
+def test_few_trials_of_a_range_stand_on_an_axis_of_numbers():
+    figure = search(space={"lr": "log:1e-3:1e-1", "batch": "choice:8:16"}, trials=4, epochs=1).plot()
+    history, slices = figure.axes[0], {ax.get_xlabel(): ax for ax in figure.axes}
+    assert all(float(tick).is_integer() for tick in history.get_xticks())
+    assert slices["lr"].get_xscale() == "log"
+    assert [tick.get_text() for tick in slices["batch"].get_xticklabels()] == ["8", "16"]
+
+
 @pytest.mark.parametrize("name", ["trials.jsonl", "trials.db"])
 def test_a_storage_goes_on(tmp_path, name):
     storage = tmp_path / "deep" / name

@@ -15,6 +15,7 @@ from leadline.cli.line import Line
 from leadline.cli.usual import default_for, read_by, told_settings, usual_settings
 from leadline.data import SOURCES, load, source
 from leadline.data.data import Data
+from leadline.data.text import USUAL_LENGTH
 from leadline.errors import DataError, UserError
 from leadline.flags import shell_words
 from leadline.interop.beginning import Beginning, beginning
@@ -90,7 +91,7 @@ def make(what: str, line: Line, data: Data | None = None) -> Made:
     if family is not None:
         lookup(family, LIKELIHOODS, "likelihood")
     begun = begun_from(line)
-    data = data or make_data(what, {**_tokenizer_of(begun, what, line.of("data")), **line.of("data")})
+    data = data or make_data(what, {**_text_of(begun, what, line.of("data")), **line.of("data")})
     name = line.get("model") or (begun.name if begun else default_for(data))
     model_class = lookup(name, MODELS, "model")
     usual = usual_settings(data)
@@ -146,10 +147,16 @@ def begun_from(line: Line) -> Beginning | None:
     return found
 
 
-def _tokenizer_of(begun: Beginning | None, what: str, options: dict[str, Any]) -> dict[str, Any]:
-    """Text is cut as it was for the weights that a model begins from."""
+def _text_of(begun: Beginning | None, what: str, options: dict[str, Any]) -> dict[str, Any]:
+    """Text is cut as it was for the weights that a model begins from, into rows for which they have positions."""
     if "tokenizer" not in inspect.signature(source(read_by(what, options))).parameters:
         return {}
+    longest = begun.config.get("length") if begun and "len_source" not in begun.config else None
+    length = {"length": longest} if longest and longest < USUAL_LENGTH else {}
+    return _tokenizer_of(begun, options) | length
+
+
+def _tokenizer_of(begun: Beginning | None, options: dict[str, Any]) -> dict[str, Any]:
     given = options.get("tokenizer") or (begun.tokenizer if begun else None)
     for name in ("kind", "num_tokens", "target_kind") if given else ():
         if options.get(name) is not None:

@@ -32,6 +32,8 @@ from leadline.names import lookup
 from leadline.settings import given, real, whole
 from leadline.text.tokenizer import Tokenizer
 
+#: tokens of a row, at most, where nobody says
+USUAL_LENGTH = 256
 _STREAMS = ("next", "masked")
 
 
@@ -95,7 +97,8 @@ def text(
     place = _place(path)
     if task is not None:
         task = lookup(task, {word: word for word in TASKS}, "task")
-    trims, length = length is None, 256 if length is None else whole("length", length, 2, MOST_LENGTH, usual=256)
+    usual, trims = USUAL_LENGTH, length is None
+    length = usual if length is None else whole("length", length, 2, MOST_LENGTH, usual=usual)
     every = None if every is None else whole("every", every, 3, usual=20)
     hidden = real("p_hidden", 0.15 if p_hidden is None else p_hidden, 0, above=True, most=1, usual=0.15)
     num_tokens = None if num_tokens is None else whole("num_tokens", num_tokens, 2, 2**24, usual=8192)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -32,6 +33,7 @@ _TONGUES = ("english", "french", "german", "spanish", "italian", "portuguese", "
 _SHORT = ("japanese", "a", "b", "x", "y", "en", "fr", "de", "es", "it", "pt", "nl", "ru", "zh", "ja")
 _SIDES = frozenset((*_ROLES, *_TONGUES, *_SHORT, "answer", "question", "sentence"))
 _SHOWN = 5
+_ALIKE = 0.5  # of the lines of tagged words have one number of columns; of those of running text fewer
 
 
 @dataclass(eq=False)
@@ -110,9 +112,10 @@ def sentences(texts: Corpus) -> tuple[list[tuple[int, list[str], list[str]]], li
     """The first line, the words and the tags of each sentence; and lines without a tag."""
     found: list[tuple[int, list[str], list[str]]] = []
     wrong: list[int] = []
+    widths: Counter[int] = Counter()
     begun = True
     for number, line in _lines(texts):
-        cells = line.split()
+        cells = [cell.strip() for cell in line.split("\t") if cell.strip()] if "\t" in line else line.split()
         if not cells or cells[0] == "-DOCSTART-" or (line.startswith("# ") and "=" in cells):
             begun = True
         elif len(cells) == 1:
@@ -122,7 +125,15 @@ def sentences(texts: Corpus) -> tuple[list[tuple[int, list[str], list[str]]], li
                 found.append((number, [], []))
             found[-1][1].append(cells[0])
             found[-1][2].append(cells[-1])
+            widths[len(cells)] += 1
             begun = False
+    usual = widths.most_common(1)
+    if usual and usual[0][1] < _ALIKE * widths.total():
+        raise DataError(
+            "lines of tagged words must have as many columns as each other, the word first and the tag last",
+            got=f"{min(widths)} to {max(widths)} columns, as running text has",
+            do='Write a line "word tag" for each word, and a blank line between sentences',
+        )
     return found, wrong
 
 
@@ -202,13 +213,17 @@ def _names_a_side(cell: str) -> bool:
 
 
 def _lines(texts: Corpus) -> Iterator[tuple[int, str]]:
-    """The lines of a file of text, numbered from 1."""
+    """The lines of files of text, numbered from 1; behind each file stands an empty one."""
     rest, number = "", 1
-    for _, piece, _ in texts.pieces():
+    for _, piece, last in texts.pieces():
         lines = (rest + piece).split("\n")
         for line in lines[:-1]:
             yield number, line
             number += 1
         rest = lines[-1]
-    if rest:
-        yield number, rest
+        if last:
+            if rest:
+                yield number, rest
+                number += 1
+            yield number, ""
+            rest = ""

@@ -115,7 +115,7 @@ def paired(rows: Rows, source: str | None, target: str | None, how: Making) -> D
     rows.refuse([not (a.strip() and b.strip()) for a, b in zip(*sides)], f"{first} or {second} is empty")
     used = rows.left()
     sides = [[side[row] for row in used] for side in sides]
-    parts = how.held.rows(len(used), **_together(sides[0], how.held))
+    parts = how.held.rows(len(used), **_together(rows, sides[0], how.held))
     read, own = how.both(sides, parts[0])
     a, b = (_encoded(by, side) for by, side in zip((read or own, own), sides))
     S, T = how.most([len(tokens) for tokens in a]), how.most([1 + len(tokens) for tokens in b])
@@ -149,7 +149,7 @@ def spanned(rows: Rows, text: str | Sequence[str] | None, target: str | None, ho
     rows.refuse([place < 0 for place in where], f"{target} is not in its context")
     used = rows.left()
     sides = [[side[row] for row in used] for side in (questions, contexts)]
-    parts = how.held.rows(len(used), **_together(sides[1], how.held))
+    parts = how.held.rows(len(used), **_together(rows, sides[1], how.held))
     own = how.words(sides, parts[0])
     inputs = Tokens("spans", how.length, own, names=names)
     tokens = [_encoded(own, side) for side in sides]
@@ -188,8 +188,9 @@ def tagged(path: Path, how: Making) -> Data:
         raise DataError(
             "words must have at least two tags", got=f"{names[0]!r} alone", do="Put the tag last in each line"
         )
-    parts = how.held.rows(len(found))
-    own = how.words([[" ".join(words) for _, words, _ in found]], parts[0])
+    said = [" ".join(words) for _, words, _ in found]
+    parts = how.held.rows(len(found), **_together(rows, said, how.held))
+    own = how.words([said], parts[0])
     xs, ys = [], []
     for _, words, tags in found:
         tokens, first = word_tokens(own, words)
@@ -317,21 +318,35 @@ def _kept_whole(rows: Rows, texts: Sequence[tuple[str, ...]], classes: Tensor | 
     """The rows of each split: distinct texts are drawn, by the class of their first row, and bring their equals."""
     number: dict[tuple[str, ...], int] = {}
     code = torch.tensor([number.setdefault(text, len(number)) for text in texts])
-    more = len(texts) - len(number)
-    if not more or held.every is not None or len(number) < 3:
+    more, joins = len(texts) - len(number), _joins(len(number), held)
+    if more:
+        rows.notes.append(_repeating(more, joins))
+    if not more or not joins:
         return held.rows(len(texts), stratify=classes)
-    rows.notes.append(f"{counted(more, 'row')} repeat{'s' if more == 1 else ''} a text: equal ones fall in one split")
     first = torch.full((len(number),), len(texts)).scatter_reduce(0, code, torch.arange(len(texts)), "amin")
     drawn = held.rows(len(number), stratify=None if classes is None else classes[first])
     return [torch.isin(code, part).nonzero().flatten() for part in drawn]
 
 
-def _together(texts: Sequence[str], held: Held) -> dict[str, Tensor]:
+def _together(rows: Rows, texts: Sequence[str], held: Held) -> dict[str, Tensor]:
     """Equal texts as groups, where there are any."""
     code = {text: k for k, text in enumerate(dict.fromkeys(texts))}
-    if held.every is not None or len(code) == len(texts) or len(code) < 3:
-        return {}
-    return {"groups": torch.tensor([code[text] for text in texts])}
+    more = len(texts) - len(code)
+    if more and not _joins(len(code), held):
+        rows.notes.append(_repeating(more, False))
+    elif more:
+        return {"groups": torch.tensor([code[text] for text in texts])}
+    return {}
+
+
+def _joins(distinct: int, held: Held) -> bool:
+    """Whether equal texts fall in one split: not by place, nor where too few would be left to draw from."""
+    return held.every is None and distinct >= 3
+
+
+def _repeating(more: int, joins: bool) -> str:
+    equal = "equal ones fall in one split" if joins else "equal ones can fall in several splits"
+    return f"{counted(more, 'row')} repeat{'s' if more == 1 else ''} a text: {equal}"
 
 
 def _spread(mask: np.ndarray, rows: np.ndarray, count: int) -> np.ndarray:

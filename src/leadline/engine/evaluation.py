@@ -208,8 +208,8 @@ def _spans(
     if not bool(covariance.isfinite().all()):
         return dict.fromkeys(likelihood.summary(mean), (math.nan, math.nan))
     unit = covariance.diagonal().clamp(min=0).sqrt()  # of each mean, or one in large units would drown the others
-    unit = torch.where(unit > 0, unit, 1.0)
-    values, vectors = torch.linalg.eigh(covariance / unit / unit[:, None])
+    divisor = torch.where(unit > 0, unit, 1.0)  # and what is the same in all rows does not move
+    values, vectors = torch.linalg.eigh(covariance / divisor / divisor[:, None])
     root = unit[:, None] * vectors * values.clamp(min=0).sqrt()
     draws = torch.randn(_DRAWS, len(mean), dtype=torch.float64, generator=torch.Generator().manual_seed(0)) @ root.T
     found: dict[str, list[float]] = {}
@@ -232,8 +232,10 @@ def wilson(share: float, count: float) -> tuple[float, float]:
 
     >>> [round(end, 3) for end in wilson(1.0, 5)]
     [0.566, 1.0]
+    >>> wilson(0.0, 48)[0]  # never beyond the share, however it is rounded
+    0.0
     """
     z2 = 1.96**2
     centre = (share + z2 / (2 * count)) / (1 + z2 / count)
     half = 1.96 / (1 + z2 / count) * math.sqrt(share * (1 - share) / count + z2 / (4 * count * count))
-    return max(centre - half, 0.0), min(centre + half, 1.0)
+    return min(max(centre - half, 0.0), share), max(min(centre + half, 1.0), share)

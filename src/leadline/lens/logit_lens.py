@@ -88,6 +88,8 @@ class LogitLens(View):
         side.plot(self.median_rank, range(len(self.rank)), "o-", ms=4, color=SOFT)
         side.set_xscale("log")
         side.minorticks_off()
+        ends = np.unique(np.stack([self.median_rank.min(), self.median_rank.max()]))
+        side.set_xticks(ends, [f"{end:g}" for end in ends])
         label(side, "All rows", "median rank", "")
         return figure
 
@@ -125,10 +127,11 @@ def logit_lens(
             with handing_on([module for _, module in stack[depth:]]):
                 found.append(seen.model(seen.x).double().log_softmax(-1).cpu())
     asked = _next(seen.x) if own is None else own.cpu().long()
-    if found[0].dim() != 3 or found[0].shape[:2] != asked.shape:
+    if found[0].dim() != 3 or found[0].shape[:2] != asked.shape or int(asked.max()) >= found[0].shape[2]:
         raise ShapeError(
             "the model must score tokens at every place that is asked about",
-            got=f"an output of shape {tuple(found[0].shape)} for y of shape {tuple(asked.shape)}",
+            got=f"an output of shape {tuple(found[0].shape)} for y of shape {tuple(asked.shape)}, "
+            f"tokens up to {int(asked.max())}",
             do="Take a model of language, or pass y",
         )
     scores = torch.stack(found)  # (L + 1, B, T, V)

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from leadline.data.tokens import Tokens
 from leadline.errors import ShapeError
 from leadline.lens.at_rest import at_rest
 from leadline.lens.style import DASHED, FULL, HUES, SOFT, blank, label, percent, styled
@@ -102,7 +103,8 @@ def next_token(
     seen = read(model, rows, split, whole("row", row, 0) + 1)
     with at_rest(seen.model):
         out = seen.model(seen.x)
-    if out.dim() != 3:
+    fewer = isinstance(seen.inputs, Tokens) and out.shape[-1] < seen.inputs.tokenizer.num_tokens
+    if out.dim() != 3 or fewer:
         raise ShapeError(
             "the model must score tokens at every place",
             got=f"an output of shape {tuple(out.shape)}",

@@ -61,11 +61,12 @@ def read(model: Any, rows: Any, split: str = "val", num: int = 4) -> Read:
         if not len(part):
             raise UserError(f"split {split} must have rows", got="none", do="Look at split='train'")
         x, y = asked(model, part, inputs, num)
-    elif isinstance(rows, Split) or (isinstance(rows, tuple) and len(rows) == 2):
+    elif isinstance(rows, Split) or (isinstance(rows, tuple) and len(rows) == 2 and not _are_texts(rows)):
         part = rows if isinstance(rows, Split) else Split(*(torch.as_tensor(column) for column in rows))
         x, y = asked(model, part, Identity(), num)
     elif isinstance(rows, Tensor) and rows.dim() >= 2 and len(rows):
-        x = fit_to(model, rows[:num])
+        stored = isinstance(inputs, Tokens) and rows.dim() == 2 and not rows.is_floating_point()
+        x = fit_to(model, inputs.encode(rows[:num]) if stored else rows[:num])
     elif isinstance(inputs, Tokens) and _are_texts(rows):
         x = fit_to(model, inputs.encode(inputs.read(rows)))[:num]
     else:

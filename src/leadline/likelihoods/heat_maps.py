@@ -18,6 +18,7 @@ Shapes     output (B, J, Y, X); y (B, J, 3) of (x, y, seen), seen 1 or 0
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
@@ -92,7 +93,7 @@ class HeatMaps(Likelihood):
         return found | near | {"seen": seen.sum(1).to(output.dtype)}
 
     def summary(self, means: dict[str, float]) -> dict[str, float]:
-        seen = max(means["seen"], 1e-12)
+        seen = means["seen"] if means["seen"] > 0 else math.nan  # of nothing there is no mean
         near = {f"pck_{r}": min(means[f"near_{r}"] / seen, 1.0) for r in SHARES}  # eq. 6
         return {"loss": means["loss"], "distance": means["miss"] / seen} | near
 

@@ -172,7 +172,7 @@ class Tokens(Likelihood):
         return found
 
     def summary(self, means: dict[str, float]) -> dict[str, float]:
-        count = max(means["count"], 1e-12)
+        count = means["count"] if means["count"] > 0 else math.nan  # of nothing there is no mean
         nll = means["total"] / count  # eq. 4
         found = {"nll": nll, "perplexity": math.exp(min(nll, 700.0)), "accuracy": min(means["right"] / count, 1.0)}
         seen = [name for name in self.names if means[f"either_{name}"] > 0]

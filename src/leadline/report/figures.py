@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 POINTS = 900  # of a scatter: more are a blot, and make the page heavy
 CELLS = 12  # classes up to which a matrix shows its counts
 PAD = 23  # points between a title and its axes: room for one line of legend
+_IN_UNITS = ("rmse", "mae", "pinball", "distance")  # headline metrics; the others are shares
 LABELS = 25  # classes up to which a matrix names its rows
 
 
@@ -70,7 +71,7 @@ def learning(history: Sequence[dict[str, Any]], best_epoch: int | None, metric: 
     _logarithmic(axes["loss"], drawn)
     _title(axes["loss"], "Loss by epoch", x="", y=f"loss (nats per {per})" if density else "loss", legend=None)
     if both:
-        part, unit = metric == "accuracy", "" if metric == "r2" else " (unit of y)"
+        part, unit = metric == "accuracy", " (unit of y)" if metric in _IN_UNITS else ""
         drawn = _curves(axes["metric"], epochs, {split: _column(history, split, metric) for split in ("train", "val")})
         if part:
             _percent_axis(axes["metric"].yaxis)

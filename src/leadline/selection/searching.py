@@ -232,6 +232,7 @@ class Search(View):
             )
         lost = len(self.trials) - len(trials)
         more = f"; {lost} without a score" if lost else ""
+        ax.xaxis.get_major_locator().set_params(integer=True, min_n_ticks=1)
         label(ax, f"{counted(len(self.trials), 'trial')} by {self.method}{more}", "trial", f"val {self.metric}", 4)
 
     def _mattered(self, ax: Any) -> None:
@@ -245,13 +246,19 @@ class Search(View):
         label(ax, "What mattered", "share of the variance explained", "")
 
     def _slice(self, ax: Any, name: str) -> None:
+        from matplotlib.ticker import LogLocator, NullLocator
+
         trials = [trial for trial in self._scored() if name in trial.values]
         values = [trial.values[name] for trial in trials]
         numbers = all(isinstance(value, (int, float)) and not isinstance(value, bool) for value in values)
-        if numbers and len(set(values)) > 6:
+        few = len(set(values))
+        if numbers and (few > 6 or few == len(values) > 1):  # out of a range; of a choice values come again
             self._points(ax, values, trials)
             if name in self.logs:
                 ax.set_xscale("log")
+                ax.xaxis.set_major_locator(LogLocator(subs=(1.0, 3.0), numticks=6))
+                ax.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
+                ax.xaxis.set_minor_locator(NullLocator())
         else:
             known = list(dict.fromkeys(sorted((in_words(v) for v in values), key=lambda v: (len(v), v))))
             spread = np.random.default_rng(0).uniform(-0.18, 0.18, len(values))
