@@ -84,7 +84,7 @@ def _packed(inputs: Tokens, path: Path, recipe: dict[str, Any]) -> Split:
         pieces = [(text, True) for text in texts if text.strip()]
     else:
         pieces = [(text, last) for _, text, last in find_texts(path, recipe.get("separator")).pieces()]
-    closing = np.array([] if own.closing is None else [own.closing], np.int64)
+    closing = np.array([] if own.end is None else [own.end], np.int64)
     found = own.encode_many([text for text, _ in pieces])
     tokens = [part for row, (_, last) in zip(found, pieces) for part in ((row, closing) if last else (row,))]
     count = sum(map(len, tokens))

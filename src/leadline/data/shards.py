@@ -156,7 +156,7 @@ class Writer:
         self._tell(end=True)
 
     def _encode(self, some: list[tuple[int, str, bool]], files: Sequence[IO[bytes]]) -> None:
-        closing, most = self.tokenizer.closing, self.tokenizer.num_tokens
+        end, most = self.tokenizer.end, self.tokenizer.num_tokens
         for (k, text, closed), tokens in zip(
             some, self.tokenizer.encode_many([text for _, text, _ in some]), strict=True
         ):
@@ -167,7 +167,7 @@ class Writer:
                     do="Mend the tokenizer's file: tokens, special ones too, are numbered without a gap",
                 )
             own = self.counts[k]
-            tokens = np.append(tokens, np.array([closing])) if closed else tokens
+            tokens = np.append(tokens, np.array([end])) if closed else tokens
             own.tokens, own.documents = own.tokens + len(tokens), own.documents + closed
             own.bytes += len(text.encode("utf-8", "surrogatepass"))
             content = tokens.astype(self.dtype).tobytes()

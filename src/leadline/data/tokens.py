@@ -98,15 +98,15 @@ class Tokens(Inputs):
         """Refuse a tokenizer without the tokens that the task is made of."""
         wanted = {
             "next": ("end",),
-            "masked": ("pad", "closing", "mask"),
+            "masked": ("pad", "end", "mask"),
             "pairs": ("pad", "end"),
             "spans": ("pad", "sep"),
         }.get(self.task, ("pad",))
         absent = [name for name in wanted if getattr(self.tokenizer, name) is None]
         if absent:
             raise DataError(
-                f"a tokenizer for {self.task} must have the special tokens {_told(wanted)}",
-                got=f"one without {_told(absent)}",
+                f"a tokenizer for {self.task} must have the special tokens {' and '.join(wanted)}",
+                got=f"one without {' and '.join(absent)}",
                 do="Train one with ll.data.text(…), or add them to its file",
             )
         other = self.source_tokenizer
@@ -413,10 +413,6 @@ def text_columns(table: Table, names: Sequence[str]) -> list[list[str]]:
                 do=named(name, list(table.columns)).rstrip("."),
             )
     return [_words(table.columns[name]) for name in names]
-
-
-def _told(roles: Sequence[str]) -> str:
-    return " and ".join("end or sep" if role == "closing" else role for role in roles)
 
 
 def _texts(own: Tokenizer, x: Tensor) -> list[str]:

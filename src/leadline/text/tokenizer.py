@@ -231,11 +231,6 @@ class Tokenizer:
         return flags
 
     @property
-    def closing(self) -> int | None:
-        """What stands behind a document: `end`, or `sep` where there is none, as of BERT."""
-        return self.sep if self.end is None else self.end
-
-    @property
     def dtype(self) -> np.dtype:
         """The smallest type that holds all ids."""
         last = self.num_tokens - 1
