@@ -34,6 +34,7 @@ class Clock:
         size: s, above 0.
         last: moments are the last days of their months.
         form: how dates are written, as `leadline.data.periods` has it; empty for 2024-12-31, or 2024-12-31 18:00.
+        order: of day, month and year in the dates of training, "dmy" or "mdy"; empty where the year comes first.
 
     >>> clock = Clock.of([np.array([0.0, 31.0, 59.0, 90.0])], dated=True)
     >>> clock.unit, clock.size, clock.season, clock.written(clock.later(90.0, 2))
@@ -44,6 +45,7 @@ class Clock:
     size: float = 1.0
     last: bool = False
     form: str = ""
+    order: str = ""
 
     @classmethod
     def of(cls, parts: Sequence[np.ndarray], dated: bool) -> Clock:
@@ -131,7 +133,7 @@ class Clock:
     def written(self, moments: np.ndarray) -> list[str]:
         """Moments as a table holds them."""
         if not self.dated:
-            return [plain_text(float(f"{moment:.12g}")) for moment in moments]
+            return [plain_text(moment if moment == round(moment) else float(f"{moment:.12g}")) for moment in moments]
         whole = self.unit == "month" or bool((moments == np.floor(moments)).all() and self.size == round(self.size))
         seconds = np.rint(moments * _SECONDS).astype(np.int64)
         if self.form:

@@ -194,7 +194,7 @@ def _learned(inputs: Inputs, x: Tensor) -> Inputs:
     if isinstance(inputs, Pictures):
         return Pictures.of(x, inputs.fit)
     if isinstance(inputs, Sets):
-        return Sets.fit(x, inputs.columns, inputs.coordinates, inputs.set)
+        return Sets.fit(x, inputs.columns, inputs.coordinates, inputs.set, inputs.comma)
     if isinstance(inputs, GraphInputs):
         return inputs.learned(x)
     if isinstance(inputs, TableInputs):

@@ -38,6 +38,7 @@ from leadline.data.npz import arrays_of
 from leadline.data.outcome import read_outcome, with_figures
 from leadline.data.raw import words_of, writes_comma
 from leadline.data.sequence_inputs import Sequences, numbers_of, padded, sequence_rows, stretch
+from leadline.data.series_rows import moments_of
 from leadline.data.splits import split_indices
 from leadline.data.table import rows_of
 from leadline.data.target import Target
@@ -70,6 +71,7 @@ class Found:
         numbers: of each sequence in its source.
         empty, unasked: numbers of those that have no step, or no target, and are left out.
         channels: names, where they have any.
+        comma, dates: how a table writes numbers and dates, as `Sequences` has it.
     """
 
     parts: list[np.ndarray]
@@ -84,6 +86,8 @@ class Found:
     channels: tuple[str, ...] = ()
     notes: list[str] = made(default_factory=list)
     left_out: list[str] = made(default_factory=list)
+    comma: bool = False
+    dates: str = ""
 
     def at(self, row: int) -> str:
         return f"{self.word} {self.numbers[row] if self.numbers else row}"
@@ -138,11 +142,11 @@ def sequences(
     if found.each:
         y, what = tags(found, T, kind)
     else:
-        outcome = read_outcome(found.target, cells_of(found.asked, found.target))
+        outcome = read_outcome(found.target, cells_of(found.asked, found.target), found.comma)
         y, what = outcome.settle(np.arange(len(x)), kind, found.at)
     strata = y if what.discrete else None
     parts = split_indices(len(x), val=val, test=test, seed=split_seed, stratify=strata)
-    inputs = Sequences.fit(x[parts[0]], found.channels, sequence, order)
+    inputs = Sequences.fit(x[parts[0]], found.channels, sequence, order, found.comma, found.dates)
     if found.each:
         per = float((y[parts[0]] != NOTHING).sum(1).double().mean())
         what = Target("tokens", what.name, what.classes, dim=what.dim, scale=(per,))
@@ -268,7 +272,8 @@ def of_table(
         )
     values = numbers_of(table, channels)
     words, codes = words_of(table.columns[target])
-    parts = list(sequence_rows(table, sequence, order))
+    dates = moments_of(table, order).order
+    parts = list(sequence_rows(table, sequence, order, dates))
     every = [[words[code] for code in codes[rows]] for _, rows in parts]
     if each is None:
         each = any(len({word for word in own if word is not None}) > 1 for own in every)
@@ -288,9 +293,8 @@ def of_table(
     numbers = [int(table.numbers[rows.min()]) for _, rows in parts]
     stretches = [values[rows] for _, rows in parts]
     notes = [*table.notes, f"{len(table)} rows are {part}s of {counted(len(parts), one)}"]
-    return Found(
-        stretches, asked, each, target, table.source, table.word, numbers, [], [], tuple(channels), notes, left_out
-    )
+    own = (stretches, asked, each, target, table.source, table.word, numbers, [], [], tuple(channels), notes, left_out)
+    return Found(*own, comma, dates)
 
 
 def _of_lists(x: Any, y: Any, each: bool | None, names: Sequence[str]) -> Found:
@@ -325,7 +329,7 @@ def _of_lists(x: Any, y: Any, each: bool | None, names: Sequence[str]) -> Found:
 
 def _answered(found: Found) -> Found:
     """The sequences whose target is known."""
-    gap = read_outcome(found.target, cells_of(found.asked, found.target)).missing
+    gap = read_outcome(found.target, cells_of(found.asked, found.target), found.comma).missing
     kept, lost = np.flatnonzero(~gap).tolist(), np.flatnonzero(gap).tolist()
     if not kept:
         raise DataError(f"{found.target} must have a value for some sequences", got="none", do="Name another target")
