@@ -77,7 +77,13 @@ def shown(run: Run, evaluations: Mapping[str, Evaluation]) -> dict[str, Evaluati
 
 def forecast_columns(trained: Run, table: Table, level: float | None) -> dict[str, list[str]]:
     """The next values of each series of a table: name of a column → its cells."""
-    found = forecast(trained, table, level or LEVEL)
+    found, window = forecast(trained, table, level or LEVEL), cast(Windows, trained.inputs).window
+    short = {name: count for name, count in zip(found.series, found.read) if count < window}
+    if short:
+        several = f"{counted(len(short), 'series', 'series')} of it, {next(iter(short))} first, hold"
+        who = several if found.group else "the table holds"
+        told = f"{who} {counted(min(short.values()), 'step')} where the model reads {window}"
+        print(f"note: {told}; forecasts of so few are less sure than they say", file=sys.stderr)
     columns = {name: list(cells) for name, cells in found.columns().items()}
     return {
         name: [f"{cell:.7g}" if isinstance(cell, float) and math.isfinite(cell) else _word(cell) for cell in cells]

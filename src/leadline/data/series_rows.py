@@ -16,7 +16,7 @@ import numpy as np
 
 from leadline.data.account import counted
 from leadline.data.cells import Cells, Table, Text
-from leadline.data.clock import Clock
+from leadline.data.clock import Clock, open_weekdays
 from leadline.data.columns import named
 from leadline.data.outcome import read_outcome
 from leadline.data.periods import periods_of, short_dates
@@ -131,9 +131,7 @@ def series_of(
     else:
         if clock is None and len(times.orders) > 1:
             notes.append(f"{roles.time} is read with the {_FIRST[times.order]} first")
-        found = clock or replace(
-            Clock.of([moments[rows] for _, rows in parts], dated), form=times.form, order=times.order
-        )
+        found = clock or _clock_of([moments[rows] for _, rows in parts], times, roles.gaps)
         if found.dated != dated:
             raise DataError(
                 f"{roles.time}, the time, must be written as it was in training",
@@ -146,6 +144,14 @@ def series_of(
     if roles.time is None:  # they end together
         every = [replace(one, begin=-len(one)) for one in every]
     return every, found, notes
+
+
+def _clock_of(parts: list[np.ndarray], times: Moments, gaps: str) -> Clock:
+    found = Clock.of(parts, times.dated)
+    every = np.concatenate(parts)
+    joined_days = gaps == "join" and found.unit == "day" and found.size == 1
+    weekdays = open_weekdays(every) if joined_days else ()
+    return replace(found, form=times.form, order=times.order, weekdays=weekdays)
 
 
 def target_of(table: Table, name: str, comma: bool) -> np.ndarray:
