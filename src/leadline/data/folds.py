@@ -30,6 +30,7 @@ from leadline.data.outcome import with_figures
 from leadline.data.outcomes import strata
 from leadline.data.pictures import Pictures
 from leadline.data.series_windows import Windows
+from leadline.data.sequence_inputs import Sequences
 from leadline.data.set_inputs import Sets
 from leadline.data.splits import split_indices
 from leadline.data.target import Target
@@ -195,6 +196,8 @@ def _learned(inputs: Inputs, x: Tensor) -> Inputs:
         return Pictures.of(x, inputs.fit)
     if isinstance(inputs, Sets):
         return Sets.fit(x, inputs.columns, inputs.coordinates, inputs.set, inputs.comma)
+    if isinstance(inputs, Sequences):
+        return Sequences.fit(x, inputs.channels, inputs.sequence, inputs.order, inputs.comma, inputs.dates)
     if isinstance(inputs, GraphInputs):
         return inputs.learned(x)
     if isinstance(inputs, TableInputs):

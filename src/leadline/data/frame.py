@@ -202,9 +202,7 @@ def _features(table: Table, plan: Plan, rows: _Rows, comma: bool) -> tuple[list[
         raise DataError(
             f"{table.source} must have a column to predict {' and '.join(plan.target)} from",
             got="; ".join(left_out) or f"{' and '.join(plan.target)} alone",
-            do='Keep a column that says something of it, or forecast it from its own past: horizon=12 and time="column"'
-            if not plan.target[1:]
-            else "Keep a column that says something of them",
+            do='Keep a column that says something of it, or forecast it from its own past: horizon=12 and time="column"',
         )
     if plan.missing == "drop":
         for item in features:
