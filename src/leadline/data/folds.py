@@ -29,8 +29,8 @@ from leadline.data.inputs import Identity, Inputs, Rescale, Standardize
 from leadline.data.outcome import with_figures
 from leadline.data.outcomes import strata
 from leadline.data.pictures import Pictures
-from leadline.data.series_windows import Windows
 from leadline.data.sequence_inputs import Sequences
+from leadline.data.series_windows import Windows
 from leadline.data.set_inputs import Sets
 from leadline.data.splits import split_indices
 from leadline.data.target import Target
