@@ -293,8 +293,20 @@ def of_table(
     numbers = [int(table.numbers[rows.min()]) for _, rows in parts]
     stretches = [values[rows] for _, rows in parts]
     notes = [*table.notes, f"{len(table)} rows are {part}s of {counted(len(parts), one)}"]
-    own = (stretches, asked, each, target, table.source, table.word, numbers, [], [], tuple(channels), notes, left_out)
-    return Found(*own, comma, dates)
+    return Found(
+        stretches,
+        asked,
+        each,
+        target,
+        table.source,
+        table.word,
+        numbers,
+        channels=tuple(channels),
+        notes=notes,
+        left_out=left_out,
+        comma=comma,
+        dates=dates,
+    )
 
 
 def _of_lists(x: Any, y: Any, each: bool | None, names: Sequence[str]) -> Found:
