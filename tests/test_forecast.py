@@ -278,6 +278,17 @@ def test_several_series_are_forecast_in_their_own_units():
     assert scores(run).unit == "deviations of each series"
 
 
+def test_days_on_which_a_market_is_closed_are_not_forecast():
+    days = [day for day in np.arange("2024-01-01", "2024-07-06", dtype="datetime64[D]") if np.is_busday(day)]
+    table = {"day": [str(day) for day in days], "v": _values()[: len(days)].tolist()}
+    data = ll.data.series(table, "v", time="day", horizon=H, gaps="join")
+    assert data.inputs.clock.unit == "day" and ll.data.Windows(**data.inputs.config).clock == data.inputs.clock
+    run = _run(data, epochs=1)
+    assert forecast(run, table).moments == ("2024-07-08", "2024-07-09", "2024-07-10", "2024-07-11")
+    told = {"day": [*table["day"], "2024-07-10"], "v": [*table["v"], None]}  # one that the table tells
+    assert forecast(run, told).moments == ("2024-07-10", "2024-07-11", "2024-07-12", "2024-07-15")
+
+
 def test_a_run_that_is_read_back_forecasts_the_same(tmp_path):
     table, _ = _data(_values())
     path = tmp_path / "v.csv"

@@ -49,6 +49,7 @@ class Forecast:
         predicted: the mean.
         low, high: ends of the interval that holds the value with probability `level`.
         level: of the interval.
+        read: steps of its series that each was made from, at most those of a window.
     """
 
     target: str
@@ -60,6 +61,7 @@ class Forecast:
     low: tuple[float, ...]
     high: tuple[float, ...]
     level: float = LEVEL
+    read: tuple[int, ...] = ()
 
     def __len__(self) -> int:
         return len(self.predicted)
@@ -165,12 +167,14 @@ def forecast(run: Run, rows: Any = None, level: float = LEVEL) -> Forecast:
     )
     moments: list[str] = []
     for laid in every:
-        behind = inputs.clock.later(float(laid.one.moments[len(laid.one) - 1]), inputs.horizon)
+        ahead = laid.one.moments[len(laid.one) - 1 :][: inputs.horizon + 1]  # those that the table tells
+        behind = np.append(ahead[1:], inputs.clock.later(float(ahead[-1]), inputs.horizon + 1 - len(ahead)))
         steps = np.arange(1.0, inputs.horizon + 1)
         moments += inputs.clock.written(steps if inputs.roles.time is None else behind)
     names = tuple(laid.one.name for laid in every for _ in range(inputs.horizon))
+    read = tuple(min(len(laid.one), inputs.window) for laid in every for _ in range(inputs.horizon))
     roles = inputs.roles
-    return Forecast(roles.target, roles.time, roles.group, names, tuple(moments), predicted, low, high, level)
+    return Forecast(roles.target, roles.time, roles.group, names, tuple(moments), predicted, low, high, level, read)
 
 
 def scores(run: Run, split: str = "test", level: float = LEVEL) -> Scores:

@@ -39,6 +39,7 @@ def test_numbers_have_no_calendar():
     clock = Clock.of([np.array([1700.0, 1702.0, 1704.0, 1710.0])], dated=False)
     assert (clock.step(), clock.season, clock.cycles(np.arange(9.0))) == ("2", None, ())
     assert clock.written(clock.later(1710.0, 1)) == ["1712"]
+    assert Clock("number", 1.0).written(np.array([1700000000123.0, 0.1 + 0.2])) == ["1700000000123", "0.3"]
 
 
 @settings(max_examples=25, deadline=None)

@@ -190,3 +190,11 @@ def test_folds_of_pictures_learn_their_own_colours():
     assert len(means) == 3
     for part in parts:
         assert part.train.x.dtype == torch.uint8 and part.inputs.size == (16, 16)
+
+
+def test_folds_of_sequences_learn_their_own_scale():
+    steps = [[float(k % 7 + t) for t in range(2 + k % 3)] for k in range(40)]
+    data = ll.data.sequences(steps, [k % 2 for k in range(40)], kind="classes")
+    parts = folds(data, 3)
+    assert len({part.inputs.shift for part in parts}) == 3
+    assert {(part.inputs.length, part.train.x.shape[1]) for part in parts} == {(4, 4)}

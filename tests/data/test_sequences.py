@@ -241,3 +241,14 @@ def test_a_field_that_is_not_there_is_answered_by_one_that_is(tmp_path):
         ll.data.sequences(path, field="points")
     with pytest.raises(UserError, match=r"pass field='points'"):
         ll.data.sequences(path, "letter", field="points", sequence="points")
+
+
+def test_training_decides_how_dates_and_decimals_are_read():
+    steps = [(s, f"{day:02}/{month:02}/2024") for s in range(20) for month in (1, 2) for day in (1, 28)]
+    table = {"id": [s for s, _ in steps], "day": [day for _, day in steps]}
+    table |= {"a": ["0,5"] * len(steps), "y": [f"{1 + s / 100:.3f}".replace(".", ",") for s, _ in steps]}
+    data = ll.data.sequences(table, "y", sequence="id", order="day", kind="real")
+    assert 1 < data.target.shift[0] < 2
+    kept = ll.data.Sequences(**data.inputs.config)
+    rows = {"id": [1, 1, 1], "day": ["03/04/2024", "01/05/2024", "04/04/2024"], "a": ["1,234", "2,345", "3,456"]}
+    np.testing.assert_allclose(kept.read(rows)[0, :3, 0], [1.234, 3.456, 2.345])

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import leadline as ll
+from leadline.data.cells import table_of
 from leadline.data.clock import Clock
 from leadline.data.series_season import drifts, season_of, swings
 from leadline.errors import DataError, UserError
@@ -234,6 +235,30 @@ def test_months_are_read_as_their_first_day(form):
     clock = data.inputs.clock
     assert (clock.unit, clock.size, data.inputs.season) == ("month", 1, 12)
     assert clock.written(clock.later(float(data.test.time[-1]), 4)[-1:]) == [form.format(1997, 7)]
+
+
+@pytest.mark.parametrize("form", ["{2:02}/{1:02}/{0}", "{1:02}/{2:02}/{0}"])
+def test_days_and_months_are_told_apart_by_training(form):
+    first = [form.format(2010 + k // 12, k % 12 + 1, 1) for k in range(60)]
+    data = _made({"step": first, "v": _noise(60).tolist()})
+    assert data.inputs.clock.unit == "month"
+    assert any("first" in note for note in data.account.notes)
+
+    every = np.arange("2024-01-01", "2024-03-31", dtype="datetime64[D]").tolist()
+    data = _made({"step": [form.format(day.year, day.month, day.day) for day in every], "v": _noise(90).tolist()})
+    kept = ll.data.Windows(**data.inputs.config)  # as a run is loaded again
+    for days in (range(1, 12), range(5, 6)):
+        rows = {"step": [form.format(2024, 4, day) for day in days], "v": [1.0] * len(days)}
+        last = kept.last(table_of(rows))[1][0].one.moments[-1:]
+        assert kept.clock.written(last) == [f"2024-04-{days[-1]:02}"]
+
+
+def test_training_decides_what_a_comma_means():
+    commas = [f"{1 + value / 9:.3f}".replace(".", ",") for value in _noise(90)]
+    data = _made({"step": list(range(90)), "v": commas, "more": ["0,5", *commas[1:]]}, val=0.2)
+    kept = ll.data.Windows(**data.inputs.config)
+    rows = {"step": list(range(90, 100)), "v": ["1,234"] * 10, "more": ["1"] * 10}
+    assert kept.last(table_of(rows))[1][0].one.values.tolist() == [1.234] * 10
 
 
 @pytest.mark.parametrize("form", ["{0}Q{1}", "{0}-Q{1}", "{0} Q{1}", "{0}q{1}", "Q{1} {0}"])

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 import torch
 from continuous_cases import CASES
+from scipy import stats
 
 from leadline.likelihoods import Beta, Laplace, MultivariateNormal, Normal, Quantile, StudentT
 from leadline.likelihoods.crps import CLOSED, _by_quantiles, _by_samples, crps
@@ -94,9 +95,23 @@ def test_several_outputs_are_scored_each():
     torch.testing.assert_close(crps(prediction, y)[:, 1], crps(one, y[:, 1]), rtol=1e-3, atol=1e-3)
 
 
-def test_without_a_mean_the_score_is_infinite():
-    prediction = StudentT("fixed", df=1.0, learn_df=False).prediction(torch.zeros(1, 1))
-    assert math.isinf(float(crps(prediction, torch.zeros(1))))
+def test_tails_of_every_weight_have_the_score_of_their_integral():
+    y = torch.tensor([0.0, 0.5, -40.0])
+    x = np.unique(np.concatenate([y.numpy(), *([-1.0, 1.0] * np.logspace(-6, 8, 40001)[:, None]).T]))
+    middle, apart = (x[1:] + x[:-1]) / 2, np.diff(x)
+    for nu in (0.8, 1.0, 1.00001, 3.0, 1e5, 1.5e8):  # of ν near 1 the form is 0/0; a million is the normal law
+        law = StudentT("fixed", df=nu, learn_df=False).prediction(torch.zeros(3, 1))
+        below = stats.t(nu).cdf(middle)
+        for own, value in zip(crps(law, y), y.numpy()):
+            np.testing.assert_allclose(own, ((below - (middle >= value)) ** 2 * apart).sum(), rtol=2e-3)
+        torch.testing.assert_close(
+            law.distribution.log_prob(y)[:2].double(),
+            torch.from_numpy(stats.t(nu).logpdf(y.numpy())[:2]),
+            rtol=1e-5,
+            atol=0,
+        )
+    without = StudentT("fixed", df=0.5, learn_df=False).prediction(torch.zeros(1, 1))
+    assert math.isinf(float(crps(without, torch.zeros(1))))
 
 
 def test_no_one_beats_the_truth():

@@ -104,3 +104,11 @@ def test_a_column_that_does_not_fit_is_named():
         Joint(WIND).check(torch.randn(5))
     with pytest.raises(UserError, match="options for each or none"):
         Joint(WIND, ({},))
+
+
+def test_a_family_for_one_number_is_offered_for_each_of_several():
+    counts = ll.data.series({"v": [k % 5 for k in range(90)]}, "v", horizon=3, kind="count").target
+    for target, name in ((counts, "NegativeBinomial"), (ll.data.Target.real(torch.randn(9, 2)), "Quantile")):
+        with pytest.raises(UserError, match=f'likelihood="Joint" and families="{name}"'):
+            likelihood_for(target, name)
+        assert likelihood_for(target, "Joint", families=name).families == (name,) * target.dim

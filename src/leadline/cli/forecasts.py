@@ -77,7 +77,13 @@ def shown(run: Run, evaluations: Mapping[str, Evaluation]) -> dict[str, Evaluati
 
 def forecast_columns(trained: Run, table: Table, level: float | None) -> dict[str, list[str]]:
     """The next values of each series of a table: name of a column → its cells."""
-    found = forecast(trained, table, level or LEVEL)
+    found, window = forecast(trained, table, level or LEVEL), cast(Windows, trained.inputs).window
+    short = {name: count for name, count in zip(found.series, found.read) if count < window}
+    if short:
+        several = f"{counted(len(short), 'series', 'series')} of it, {next(iter(short))} first, hold"
+        who = several if found.group else "the table holds"
+        told = f"{who} {counted(min(short.values()), 'step')} where the model reads {window}"
+        print(f"note: {told}; forecasts of so few are less sure than they say", file=sys.stderr)
     columns = {name: list(cells) for name, cells in found.columns().items()}
     return {
         name: [f"{cell:.7g}" if isinstance(cell, float) and math.isfinite(cell) else _word(cell) for cell in cells]
@@ -135,5 +141,5 @@ def _sequences(trained: Run, path: Path, field: str | None) -> tuple[str, list[s
         return word, [str(number) for number in numbers], x, sum(len(own) > inputs.length for own in steps)
     table = read(path)
     x, names = inputs.of_table(table)
-    lengths = [len(rows) for _, rows in sequence_rows(table, cast(str, inputs.sequence), inputs.order)]
+    lengths = [len(rows) for _, rows in sequence_rows(table, cast(str, inputs.sequence), inputs.order, inputs.dates)]
     return inputs.sequence or "sequence", names, x, sum(length > inputs.length for length in lengths)

@@ -34,6 +34,8 @@ class Clock:
         size: s, above 0.
         last: moments are the last days of their months.
         form: how dates are written, as `leadline.data.periods` has it; empty for 2024-12-31, or 2024-12-31 18:00.
+        order: of day, month and year in the dates of training, "dmy" or "mdy"; empty where the year comes first.
+        weekdays: those on which a series of days goes on, 0 is Monday; none where it does on all.
 
     >>> clock = Clock.of([np.array([0.0, 31.0, 59.0, 90.0])], dated=True)
     >>> clock.unit, clock.size, clock.season, clock.written(clock.later(90.0, 2))
@@ -44,6 +46,8 @@ class Clock:
     size: float = 1.0
     last: bool = False
     form: str = ""
+    order: str = ""
+    weekdays: tuple[int, ...] = ()
 
     @classmethod
     def of(cls, parts: Sequence[np.ndarray], dated: bool) -> Clock:
@@ -86,6 +90,9 @@ class Clock:
     def later(self, moment: float, count: int) -> np.ndarray:
         """The `count` moments behind one (eqs. 1, 2)."""
         steps = np.arange(1, count + 1)
+        if self.weekdays:
+            days = moment + np.arange(1, 7 * (count // len(self.weekdays) + 1) + 1)
+            return days[np.isin(_weekdays(days), self.weekdays)][:count]
         if self.unit != "month":
             return moment + steps * self.size
         months, day, _ = _months(np.array([moment]))
@@ -131,7 +138,7 @@ class Clock:
     def written(self, moments: np.ndarray) -> list[str]:
         """Moments as a table holds them."""
         if not self.dated:
-            return [plain_text(float(f"{moment:.12g}")) for moment in moments]
+            return [plain_text(moment if moment == round(moment) else float(f"{moment:.12g}")) for moment in moments]
         whole = self.unit == "month" or bool((moments == np.floor(moments)).all() and self.size == round(self.size))
         seconds = np.rint(moments * _SECONDS).astype(np.int64)
         if self.form:
@@ -156,6 +163,20 @@ class Clock:
             unit, days = next((own for own in lengths if size >= own[1] * (1 - 1e-9)), lengths[-1])
             size /= days
         return f"{size:g} {unit}" + ("" if abs(size - 1) < 1e-9 else "s")
+
+
+def open_weekdays(moments: np.ndarray) -> tuple[int, ...]:
+    """The days of the week on which a series of days had values, if it lasted four weeks and had none on others.
+
+    >>> open_weekdays(np.array([4.0 + 7 * week + day for week in range(5) for day in range(5)]))
+    (0, 1, 2, 3, 4)
+    """
+    found = tuple(np.unique(_weekdays(moments)).tolist())
+    return found if len(found) < 7 and np.ptp(moments) >= 27 else ()
+
+
+def _weekdays(moments: np.ndarray) -> np.ndarray:
+    return (np.floor(moments).astype(np.int64) + 3) % 7  # the first of 1970 was a Thursday
 
 
 def _months(moments: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -29,6 +29,7 @@ from leadline.data.inputs import Identity, Inputs, Rescale, Standardize
 from leadline.data.outcome import with_figures
 from leadline.data.outcomes import strata
 from leadline.data.pictures import Pictures
+from leadline.data.sequence_inputs import Sequences
 from leadline.data.series_windows import Windows
 from leadline.data.set_inputs import Sets
 from leadline.data.splits import split_indices
@@ -194,7 +195,9 @@ def _learned(inputs: Inputs, x: Tensor) -> Inputs:
     if isinstance(inputs, Pictures):
         return Pictures.of(x, inputs.fit)
     if isinstance(inputs, Sets):
-        return Sets.fit(x, inputs.columns, inputs.coordinates, inputs.set)
+        return Sets.fit(x, inputs.columns, inputs.coordinates, inputs.set, inputs.comma)
+    if isinstance(inputs, Sequences):
+        return Sequences.fit(x, inputs.channels, inputs.sequence, inputs.order, inputs.comma, inputs.dates)
     if isinstance(inputs, GraphInputs):
         return inputs.learned(x)
     if isinstance(inputs, TableInputs):

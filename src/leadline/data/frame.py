@@ -202,7 +202,7 @@ def _features(table: Table, plan: Plan, rows: _Rows, comma: bool) -> tuple[list[
         raise DataError(
             f"{table.source} must have a column to predict {' and '.join(plan.target)} from",
             got="; ".join(left_out) or f"{' and '.join(plan.target)} alone",
-            do="Keep a column that says something of it",
+            do="Keep a column that says something of it, or forecast it from its own past, with horizon=12",
         )
     if plan.missing == "drop":
         for item in features:

@@ -34,11 +34,15 @@ class Sequences(Inputs):
         channels: names of the C channels, where they have any.
         sequence, order: columns of a table that say which sequence a step is of, and when it comes; None where they
             are in order.
+        comma: the table of training writes decimals with a comma.
+        dates: the order of the parts of a date in its column `order`, such as "dmy".
 
     >>> inputs = Sequences((1.0,), (2.0,), length=3)
     >>> inputs.encode(inputs.read([[3.0], [1.0, 5.0]])).tolist()
     [[[1.0, 1.0], [0.0, 0.0], [0.0, 0.0]], [[0.0, 1.0], [2.0, 1.0], [0.0, 0.0]]]
     """
+
+    aside = ("comma", "dates")
 
     def __init__(
         self,
@@ -48,20 +52,29 @@ class Sequences(Inputs):
         channels: Sequence[str] = (),
         sequence: str | None = None,
         order: str | None = None,
+        comma: bool = False,
+        dates: str = "",
     ):
         self.shift, self.scale, self.length = tuple(shift), tuple(scale), length
         self.channels, self.sequence, self.order = tuple(channels), sequence, order
+        self.comma, self.dates = comma, dates
 
     @classmethod
     def fit(
-        cls, x: Tensor, channels: Sequence[str] = (), sequence: str | None = None, order: str | None = None
+        cls,
+        x: Tensor,
+        channels: Sequence[str] = (),
+        sequence: str | None = None,
+        order: str | None = None,
+        comma: bool = False,
+        dates: str = "",
     ) -> Sequences:
         """Figures of raw rows, the training split's; a constant channel keeps its scale."""
         values = x[x[..., -1] > 0][:, :-1].double()
         mean = values.nanmean(0).nan_to_num(0.0)
         deviation = (values - mean).square().nanmean(0).sqrt().nan_to_num(0.0)
         deviation = torch.where(deviation > 1e-12 * mean.abs(), deviation, 1.0)
-        return cls(mean.tolist(), deviation.tolist(), x.shape[1], channels, sequence, order)
+        return cls(mean.tolist(), deviation.tolist(), x.shape[1], channels, sequence, order, comma, dates)
 
     def encode(self, x: Tensor) -> Tensor:
         if x.dim() != 3 or x.shape[2] != len(self.shift) + 1:
@@ -103,8 +116,8 @@ class Sequences(Inputs):
                 got=f"no {', '.join(absent)}" if absent else "a table, where it was trained on lists",
                 do="Add what is missing" if absent else "Pass a list of sequences, or name a .jsonl or an .npz of them",
             )
-        values = numbers_of(table, self.channels)
-        parts = list(sequence_rows(table, self.sequence, self.order))
+        values = numbers_of(table, self.channels, self.comma)
+        parts = list(sequence_rows(table, self.sequence, self.order, self.dates))
         return padded([values[rows] for _, rows in parts], self.length), [name for name, _ in parts]
 
 
@@ -172,12 +185,16 @@ def padded(parts: Sequence[np.ndarray], length: int) -> Tensor:
     return torch.from_numpy(x)
 
 
-def numbers_of(table: Table, names: Iterable[str]) -> np.ndarray:
-    """Columns of finite numbers side by side, NaN where one is missing."""
-    columns = []
+def numbers_of(table: Table, names: Iterable[str], comma: bool = False) -> np.ndarray:
+    """Columns of finite numbers side by side, NaN where one is missing.
+
+    Args:
+        comma: decimals are written with a comma where the table leaves it open.
+    """
+    columns, comma = [], comma or writes_comma(table.columns.values())
     for name in names:
         cells = table.columns[name]
-        values, misfit = read_numbers(cells, comma=writes_comma(table.columns.values()))
+        values, misfit = read_numbers(cells, comma=comma)
         wrong = np.flatnonzero(misfit | np.isinf(values))
         if len(wrong):
             got = f"{shown(cells, int(wrong[0]))} in {table.at(int(wrong[0]))}"
@@ -186,8 +203,12 @@ def numbers_of(table: Table, names: Iterable[str]) -> np.ndarray:
     return np.column_stack(columns).astype(np.float32)
 
 
-def sequence_rows(table: Table, sequence: str, order: str | None) -> Iterator[tuple[str, np.ndarray]]:
-    """The name of each sequence, in the order in which they begin, and the rows of its steps."""
+def sequence_rows(table: Table, sequence: str, order: str | None, dates: str = "") -> Iterator[tuple[str, np.ndarray]]:
+    """The name of each sequence, in the order in which they begin, and the rows of its steps.
+
+    Args:
+        dates: the order of the parts of a date, where it is settled.
+    """
     words, codes = words_of(table.columns[sequence])
     lost = [k for k, word in enumerate(words) if word is None]
     if lost and np.isin(codes, lost).any():
@@ -195,7 +216,7 @@ def sequence_rows(table: Table, sequence: str, order: str | None) -> Iterator[tu
         raise DataError(
             f"{sequence} must say of every row which it is of", got=f"nothing in {table.at(row)}", do="Mend it"
         )
-    moments = moments_of(table, order)[0]
+    moments = moments_of(table, order, dates).values
     by = np.lexsort((moments, codes))
     ends = np.searchsorted(codes[by], np.arange(len(words) + 1))
     parts = [(word, by[ends[k] : ends[k + 1]]) for k, word in enumerate(words) if ends[k] < ends[k + 1]]

@@ -22,6 +22,7 @@ from leadline.data.features import Feature, feature
 from leadline.data.npz import arrays_of
 from leadline.data.raw import words_of, writes_comma
 from leadline.data.sequence_inputs import numbers_of, sequence_rows, stretch
+from leadline.data.series_rows import moments_of
 from leadline.data.text_files import find_texts
 from leadline.data.text_rows import JSON_LINES, json_objects
 from leadline.errors import DataError, ShapeError, UserError
@@ -44,6 +45,7 @@ class Found:
         numbers: of each sequence in its source.
         empty, unasked: numbers of those that have no step, or no target, and are left out.
         channels: names, where they have any.
+        comma, dates: how a table writes numbers and dates, as `Sequences` has it.
     """
 
     parts: list[np.ndarray]
@@ -58,6 +60,8 @@ class Found:
     channels: tuple[str, ...] = ()
     notes: list[str] = made(default_factory=list)
     left_out: list[str] = made(default_factory=list)
+    comma: bool = False
+    dates: str = ""
 
     def at(self, row: int) -> str:
         return f"{self.word} {self.numbers[row] if self.numbers else row}"
@@ -153,7 +157,8 @@ def of_table(
         )
     values = numbers_of(table, channels)
     words, codes = words_of(table.columns[target])
-    parts = list(sequence_rows(table, sequence, order))
+    dates = moments_of(table, order).order
+    parts = list(sequence_rows(table, sequence, order, dates))
     every = [[words[code] for code in codes[rows]] for _, rows in parts]
     if each is None:
         each = any(len({word for word in own if word is not None}) > 1 for own in every)
@@ -174,7 +179,18 @@ def of_table(
     stretches = [values[rows] for _, rows in parts]
     notes = [*table.notes, f"{len(table)} rows are {part}s of {counted(len(parts), one)}"]
     return Found(
-        stretches, asked, each, target, table.source, table.word, numbers, [], [], tuple(channels), notes, left_out
+        stretches,
+        asked,
+        each,
+        target,
+        table.source,
+        table.word,
+        numbers,
+        channels=tuple(channels),
+        notes=notes,
+        left_out=left_out,
+        comma=comma,
+        dates=dates,
     )
 
 

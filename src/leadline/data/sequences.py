@@ -97,11 +97,11 @@ def sequences(
     if found.each:
         y, what = tags(found, T, kind)
     else:
-        outcome = read_outcome(found.target, cells_of(found.asked, found.target))
+        outcome = read_outcome(found.target, cells_of(found.asked, found.target), found.comma)
         y, what = outcome.settle(np.arange(len(x)), kind, found.at)
     strata = y if what.discrete else None
     parts = split_indices(len(x), val=val, test=test, seed=split_seed, stratify=strata)
-    inputs = Sequences.fit(x[parts[0]], found.channels, sequence, order)
+    inputs = Sequences.fit(x[parts[0]], found.channels, sequence, order, found.comma, found.dates)
     if found.each:
         per = float((y[parts[0]] != NOTHING).sum(1).double().mean())
         what = Target("tokens", what.name, what.classes, dim=what.dim, scale=(per,))
@@ -152,7 +152,7 @@ def _found(
 
 def _answered(found: Found) -> Found:
     """The sequences whose target is known."""
-    gap = read_outcome(found.target, cells_of(found.asked, found.target)).missing
+    gap = read_outcome(found.target, cells_of(found.asked, found.target), found.comma).missing
     kept, lost = np.flatnonzero(~gap).tolist(), np.flatnonzero(gap).tolist()
     if not kept:
         raise DataError(f"{found.target} must have a value for some sequences", got="none", do="Name another target")

@@ -23,6 +23,7 @@ from leadline.data.account import Account
 from leadline.data.arguments import checked
 from leadline.data.data import Data, Split
 from leadline.data.frame import stem
+from leadline.data.raw import writes_comma
 from leadline.data.series_account import column_lines, made_lines
 from leadline.data.series_columns import (
     check_columns,
@@ -148,6 +149,7 @@ def series(
         moving,
         own_unit or unit == "moving",
         until_of(kept, cuts[0]),
+        comma=writes_comma(table.columns.values()),
     )
     check_static(table, inputs, kept)
     laid = [own for own in inputs.laid(table) if inputs.place(own.one.name) is not None]

@@ -1,6 +1,7 @@
 """A table as series: one for each value of a group, in the order of time, a value at every step.
 
 unsorted rows      are sorted by their time
+1/2/2024           has its parts in the order of training; there in the one that leaves fewer steps missing
 a time twice       is refused: which of the two holds?
 a step missing     is refused, filled with the value before it, or left out ("error", "fill", "join")
 rows at the end    without a target tell what is known of the future
@@ -15,7 +16,7 @@ import numpy as np
 
 from leadline.data.account import counted
 from leadline.data.cells import Cells, Table, Text
-from leadline.data.clock import Clock
+from leadline.data.clock import Clock, open_weekdays
 from leadline.data.columns import named
 from leadline.data.outcome import read_outcome
 from leadline.data.periods import periods_of, short_dates
@@ -24,6 +25,7 @@ from leadline.data.words import natural
 from leadline.errors import DataError
 
 GAPS = ("error", "fill", "join")
+_FIRST = {"mdy": "month", "dmy": "day"}  # orders between which 1/2/2024 leaves the choice
 _REMEDY = (
     'train with gaps="fill" to carry the value before it on, or gaps="join" to take the rows around it as neighbours'
 )
@@ -98,11 +100,14 @@ class Series:
         return len(self.values)
 
 
-def series_of(table: Table, roles: Roles, clock: Clock | None = None) -> tuple[list[Series], Clock, list[str]]:
+def series_of(
+    table: Table, roles: Roles, clock: Clock | None = None, comma: bool = False
+) -> tuple[list[Series], Clock, list[str]]:
     """The series of a table, by the natural order of their names; their clock; and what a reader should know.
 
     Args:
         clock: what the steps must be, where that is settled already.
+        comma: decimals are written with a comma where the table leaves it open.
 
     >>> from leadline.data.cells import table_of
     >>> table = table_of({"year": [2003, 2001, 2002], "sales": [3.0, 1.0, 2.0]})
@@ -113,9 +118,10 @@ def series_of(table: Table, roles: Roles, clock: Clock | None = None) -> tuple[l
     roles.check(table)
     if not len(table):
         raise DataError(f"{table.source} must have rows", got="none", do="Check that it was written whole")
-    comma = writes_comma(table.columns.values())
+    comma = comma or writes_comma(table.columns.values())
     values, past = target_of(table, roles.target, comma), _past(table, roles.past, comma)
-    moments, dated, form = moments_of(table, roles.time)
+    times = moments_of(table, roles.time, "" if clock is None else clock.order)
+    moments, dated = times.values, times.dated
     parts = [(name, rows[np.argsort(moments[rows], kind="stable")]) for name, rows in _groups(table, roles.group)]
     notes = [f"the rows are sorted by {roles.time}"] if any((np.diff(rows) < 0).any() for _, rows in parts) else []
     for _, rows in parts:
@@ -123,7 +129,9 @@ def series_of(table: Table, roles: Roles, clock: Clock | None = None) -> tuple[l
     if roles.time is None:
         found = clock or Clock("row")
     else:
-        found = replace(Clock.of([moments[rows] for _, rows in parts], dated), form=form) if clock is None else clock
+        if clock is None and len(times.orders) > 1:
+            notes.append(f"{roles.time} is read with the {_FIRST[times.order]} first")
+        found = clock or _clock_of([moments[rows] for _, rows in parts], times, roles.gaps)
         if found.dated != dated:
             raise DataError(
                 f"{roles.time}, the time, must be written as it was in training",
@@ -136,6 +144,14 @@ def series_of(table: Table, roles: Roles, clock: Clock | None = None) -> tuple[l
     if roles.time is None:  # they end together
         every = [replace(one, begin=-len(one)) for one in every]
     return every, found, notes
+
+
+def _clock_of(parts: list[np.ndarray], times: Moments, gaps: str) -> Clock:
+    found = Clock.of(parts, times.dated)
+    every = np.concatenate(parts)
+    joined_days = gaps == "join" and found.unit == "day" and found.size == 1
+    weekdays = open_weekdays(every) if joined_days else ()
+    return replace(found, form=times.form, order=times.order, weekdays=weekdays)
 
 
 def target_of(table: Table, name: str, comma: bool) -> np.ndarray:
@@ -166,16 +182,45 @@ def _past(table: Table, names: tuple[str, ...], comma: bool) -> np.ndarray:
     return found
 
 
-def moments_of(table: Table, name: str | None) -> tuple[np.ndarray, bool, str]:
-    """When each row was, whether that is a date, and the form in which it is written, as `Clock` has it."""
+@dataclass(frozen=True, eq=False)
+class Moments:
+    """When each row was.
+
+    Args:
+        values: the moments, NaN nowhere.
+        orders: those in which the parts of its dates can be read, the likeliest first; none where they are numbers.
+        form: in which dates are written, as `Clock` has it.
+    """
+
+    values: np.ndarray
+    orders: tuple[str, ...] = ()
+    form: str = ""
+
+    @property
+    def dated(self) -> bool:
+        """Whether they are dates."""
+        return bool(self.orders)
+
+    @property
+    def order(self) -> str:
+        """That in which they are read, where the year does not come first."""
+        return next((own for own in self.orders[:1] if own in _FIRST), "")
+
+
+def moments_of(table: Table, name: str | None, order: str = "") -> Moments:
+    """When each row was.
+
+    Args:
+        order: of the parts of a date in training; empty where it is not settled.
+    """
     if name is None:
-        return np.arange(len(table), dtype=np.float64), False, ""
+        return Moments(np.arange(len(table), dtype=np.float64))
     cells = table.columns[name]
-    style = _date_style(cells)
-    named_periods = periods_of(cells) if style is None or style == "ymd" else None
+    orders = _date_orders(cells, order)
+    named_periods = periods_of(cells) if orders in ((), ("ymd",)) else None
     if named_periods is not None:
-        return named_periods[0], True, named_periods[1]
-    values, misfit = raw_values(cells, "date", style) if style is not None else read_numbers(cells)
+        return Moments(named_periods[0], ("ymd",), named_periods[1])
+    values, misfit = raw_values(cells, "date", orders[0]) if orders else read_numbers(cells)
     wrong = misfit | ~np.isfinite(values)
     if wrong.any():
         row = int(np.flatnonzero(wrong)[0])
@@ -184,14 +229,29 @@ def moments_of(table: Table, name: str | None) -> tuple[np.ndarray, bool, str]:
             got=f"{shown(cells, row)} in {table.at(row)}",
             do="Write dates like 2024-12-31, 2024-12-31 18:00, 2024-12, Dec 2024 or 2024Q4, and fill in missing ones",
         )
-    return values, style is not None, ""
+    return Moments(values, orders)
 
 
-def _date_style(cells: Cells) -> str | None:
-    """How the dates of a column are written; None where it holds numbers."""
-    if isinstance(cells, Text):
-        return None if cells.floats() is not None else dates_style(cells) or "ymd"
-    return "" if cells.dtype.kind == "M" else None
+def _date_orders(cells: Cells, settled: str) -> tuple[str, ...]:
+    """The orders in which a column's dates can be read, the likeliest first; none where it holds numbers."""
+    if not isinstance(cells, Text):
+        return ("ymd",) if cells.dtype.kind == "M" else ()
+    if cells.floats() is not None:
+        return ()
+    if settled and not raw_values(cells, "date", settled)[1].any():
+        return (settled,)
+    first = dates_style(cells) or "ymd"
+    if first not in _FIRST:
+        return (first,)
+    read = {order: raw_values(cells, "date", order) for order in (first, *_FIRST)}
+    return tuple(sorted((order for order in read if not read[order][1].any()), key=lambda own: _missing(read[own][0])))
+
+
+def _missing(moments: np.ndarray) -> int:
+    """How many steps are missing, or fall between two, if these are the times of one series."""
+    own = np.unique(moments[~np.isnan(moments)])
+    places, off = Clock.of([own], True).places(own) if len(own) else (own, own)
+    return int(places[-1]) + 1 - len(own) + int(off.sum()) if len(own) else 0
 
 
 def _groups(table: Table, group: str | None) -> Iterator[tuple[str, np.ndarray]]:

@@ -43,6 +43,7 @@ from leadline.errors import DataError, ShapeError
 
 LEVELLED = ("count", "positive")  # kinds that stay as they are measured, where there are several series
 _USUAL = 4.0  # n of eq. 6
+_DATES = ("order", "weekdays")  # what a clock knows and training never sees
 _ROWS = 4096  # windows that are looked at together
 
 
@@ -113,13 +114,15 @@ class Windows(Inputs):
         own_unit: eq. 5, for a target of kind real.
         until: the moment at which the training part ends; None where it is not known.
         linear: what forecasts are weighed against, for a target of kind real; None where there is nothing.
+        comma: the table of training writes decimals with a comma.
+        dates: what `clock` knows of the dates there, where it does not say it itself.
 
     >>> inputs = Windows(Roles("sales"), horizon=2, window=3, clock=Clock("row"), figures=[Figures("", 2.0, 1.0)])
     >>> inputs.read({"sales": [1.0, 2.0, 3.0, 4.0]})[0].tolist()
     [[0.0, 1.0], [1.0, 1.0], [2.0, 1.0]]
     """
 
-    aside = ("linear",)
+    aside = ("linear", "comma", "dates")
 
     def __init__(
         self,
@@ -137,13 +140,15 @@ class Windows(Inputs):
         own_unit: bool = False,
         until: float | None = None,
         linear: Linear | Mapping[str, Any] | None = None,
+        comma: bool = False,
+        dates: Mapping[str, Any] | None = None,
     ):
         self.roles = roles if isinstance(roles, Roles) else Roles(**{**roles, "past": tuple(roles.get("past", ()))})
         self.horizon, self.window, self.season, self.kind = horizon, window, season, kind
-        self.clock = clock if isinstance(clock, Clock) else Clock(**clock)
+        self.clock = clock if isinstance(clock, Clock) else _clock(clock, dates or {})
         self.figures = tuple(f if isinstance(f, Figures) else _figures(f) for f in figures)
         self.cycles, self.moving, self.own_unit = tuple(cycles), moving, own_unit
-        self.until = until
+        self.until, self.comma = until, comma
         self.linear = linear if linear is None or isinstance(linear, Linear) else _linear(linear)
         self.known, self.static = TableInputs(known), TableInputs(static)
         self._place = {own.name: k for k, own in enumerate(self.figures)}
@@ -152,14 +157,15 @@ class Windows(Inputs):
 
     @property
     def config(self) -> dict[str, Any]:
-        names = ("horizon", "window", "season", "kind", "moving", "own_unit", "until")
+        names = ("horizon", "window", "season", "kind", "moving", "own_unit", "until", "comma")
         own: dict[str, Any] = {name: getattr(self, name) for name in names}
         return plain(
             {
                 "roles": asdict(self.roles),
                 **own,
                 "linear": None if self.linear is None else asdict(self.linear),
-                "clock": {name: part for name, part in asdict(self.clock).items() if name != "form" or part},
+                "clock": {k: v for k, v in asdict(self.clock).items() if k not in _DATES and (k != "form" or v)},
+                "dates": {name: getattr(self.clock, name) for name in _DATES},
                 "figures": [(f.name, f.shift, f.scale, f.error, f.past) for f in self.figures],
                 "cycles": self.cycles,
                 "known": self.known.config["columns"],
@@ -253,7 +259,7 @@ class Windows(Inputs):
 
     def laid(self, table: Table) -> list[Laid]:
         """The series of a table in channels; one that training never saw has figures of its own."""
-        every, _, _ = series_of(table, self.roles, self.clock)
+        every, _, _ = series_of(table, self.roles, self.clock, self.comma)
         for columns in (self.known, self.static):
             for name in columns.names:
                 check_column(table, "a column that was read in training", name)
@@ -442,6 +448,10 @@ def _stretches(values: np.ndarray, starts: np.ndarray, count: int) -> np.ndarray
 def _figures(fields: Sequence[Any]) -> Figures:
     name, shift, scale, error, past = fields
     return Figures(name, shift, scale, error, tuple((a, b) for a, b in past))
+
+
+def _clock(fields: Mapping[str, Any], dates: Mapping[str, Any]) -> Clock:
+    return Clock(**fields, **{**dates, "weekdays": tuple(dates.get("weekdays", ()))})
 
 
 def _linear(fields: Mapping[str, Any]) -> Linear:

@@ -36,11 +36,14 @@ class Sets(Inputs):
         coordinates: how many of the first columns are coordinates, from 0 to C.
         typical: members of a set in training, on average.
         set: the column of a table that says which set a member is of; None where sets came as they are.
+        comma: the table of training writes decimals with a comma.
 
     >>> inputs = Sets((1.0,), (2.0,), size=3)
     >>> inputs.encode(inputs.read([[3.0], [1.0, 5.0]])).tolist()
     [[[1.0, 1.0], [0.0, 0.0], [0.0, 0.0]], [[0.0, 1.0], [2.0, 1.0], [0.0, 0.0]]]
     """
+
+    aside = ("comma",)
 
     def __init__(
         self,
@@ -51,13 +54,21 @@ class Sets(Inputs):
         coordinates: int = 0,
         typical: float = 1.0,
         set: str | None = None,
+        comma: bool = False,
     ):
         self.shift, self.scale, self.size = tuple(shift), tuple(scale), size
         self.columns, self.coordinates = tuple(columns), coordinates
-        self.typical, self.set = typical, set
+        self.typical, self.set, self.comma = typical, set, comma
 
     @classmethod
-    def fit(cls, x: Tensor, columns: Sequence[str] = (), coordinates: int = 0, set: str | None = None) -> Sets:
+    def fit(
+        cls,
+        x: Tensor,
+        columns: Sequence[str] = (),
+        coordinates: int = 0,
+        set: str | None = None,
+        comma: bool = False,
+    ) -> Sets:
         """Figures of raw rows, the training split's; a constant column keeps its scale."""
         there = x[..., -1] > 0
         values = x[there][:, :-1].double()
@@ -66,7 +77,7 @@ class Sets(Inputs):
         deviation = torch.where(deviation > 1e-12 * mean.abs(), deviation, 1.0)
         mean[:coordinates], deviation[:coordinates] = 0.0, 1.0
         typical = float(there.sum(1).double().mean())
-        return cls(mean.tolist(), deviation.tolist(), x.shape[1], columns, coordinates, typical, set)
+        return cls(mean.tolist(), deviation.tolist(), x.shape[1], columns, coordinates, typical, set, comma)
 
     def encode(self, x: Tensor) -> Tensor:
         if x.dim() != 3 or x.shape[2] != len(self.shift) + 1:
@@ -111,7 +122,7 @@ class Sets(Inputs):
                 got=f"no {', '.join(absent)}" if absent else "a table, where it was trained on lists",
                 do="Add what is missing" if absent else "Pass a list of sets",
             )
-        values = complete(table, self.columns)
+        values = complete(table, self.columns, self.comma)
         parts = list(sequence_rows(table, self.set, None))
         return self._padded([values[rows] for _, rows in parts]), parts
 
@@ -163,9 +174,9 @@ def gathered(values: Any, name: str, columns: int | None = None) -> np.ndarray:
     return found
 
 
-def complete(table: Table, names: Sequence[str]) -> np.ndarray:
-    """Columns of numbers side by side, all of which must be there."""
-    values = numbers_of(table, names)
+def complete(table: Table, names: Sequence[str], comma: bool = False) -> np.ndarray:
+    """Columns of numbers side by side, all of which must be there; `comma` as of `numbers_of`."""
+    values = numbers_of(table, names, comma)
     if np.isnan(values).any():
         row, column = (int(place[0]) for place in np.nonzero(np.isnan(values)))
         raise DataError(

@@ -92,10 +92,10 @@ def sets(
     if found.each:
         y, what = tags(found, M, kind, "member", "set")
     else:
-        outcome = read_outcome(found.target, cells_of(found.asked, found.target))
+        outcome = read_outcome(found.target, cells_of(found.asked, found.target), found.comma)
         y, what = outcome.settle(np.arange(len(x)), kind, found.at)
     parts = split_indices(len(x), val=val, test=test, seed=split_seed, stratify=y if what.discrete else None)
-    inputs = Sets.fit(x[parts[0]], found.channels, coordinates, set)
+    inputs = Sets.fit(x[parts[0]], found.channels, coordinates, set, found.comma)
     if found.each:
         per = float((y[parts[0]] != NOTHING).sum(1).double().mean())
         what = Target("tokens", what.name, what.classes, dim=what.dim, scale=(per,), overlap=True)

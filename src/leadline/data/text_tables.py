@@ -25,7 +25,7 @@ from leadline.data.outcome import read_outcome, with_figures
 from leadline.data.table import DELIMITED
 from leadline.data.target import Target
 from leadline.data.text_files import find_texts
-from leadline.data.text_rows import Rows, sentences
+from leadline.data.text_rows import JSON_LINES, Rows, sentences
 from leadline.data.tokens import NOTHING, Tokens, framed_rows, padded, pair_rows
 from leadline.data.vocabulary import token_sizes, trained
 from leadline.errors import DataError, UserError
@@ -284,7 +284,8 @@ def _names(table: Table, text: str | Sequence[str] | None, usual: Sequence[str],
             raise UserError(
                 "text must name the column that holds the text",
                 got=f"text=None for the columns {', '.join(list(table.columns)[:8])}",
-                do=f"Pass text={names[0]!r}" if names else "Bring a column of text",
+                do=(f"Pass text={names[0]!r}" if names else "Bring a column of text")
+                + (', or field="name" of what holds sequences of numbers' if table.source.endswith(JSON_LINES) else ""),
             )
         numbers = next((name for name in names if not isinstance(table.columns[name], Text)), None)
         if numbers is not None:

@@ -118,10 +118,13 @@ def likelihood_for(target: Target, name: str | None = None, **options: Any) -> L
     """
     family = lookup(name or DEFAULTS.get(target.kind, "Normal"), LIKELIHOODS, "likelihood")
     if name and target.kind not in family.kinds:
+        each = target.columns and all(column.kind in family.kinds for column in target.columns)
         raise UserError(
             f"likelihood {family.__name__} must fit the target",
             got=f"{target}",
-            do=f"Leave the likelihood out, and {DEFAULTS.get(target.kind, 'Normal')} is taken; or, if the values are "
+            do=f'Take it of each of them, with likelihood="Joint" and families="{family.__name__}"'
+            if each
+            else f"Leave the likelihood out, and {DEFAULTS.get(target.kind, 'Normal')} is taken; or, if the values are "
             f'of that kind, say so with kind="{family.kinds[0]}"',
         )
     known = choices(family)

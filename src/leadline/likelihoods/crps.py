@@ -6,7 +6,7 @@ In closed form, z = (y - μ)/σ:
 
     normal        σ (z (2Φ(z) - 1) + 2φ(z) - 1/√π)                                                       (2)
     Laplace       σ (|z| + e^-|z| - ¾)                                                                   (3)
-    Student's t   σ (z (2F(z) - 1) + (2 f(z) (ν + z²) - 2√ν B(½, ν-½) / B(½, ν/2)²) / (ν - 1))           (4)   ν > 1
+    Student's t   σ (z (2F(z) - 1) + (2 f(z) (ν + z²) - 2√ν B(½, ν-½) / B(½, ν/2)²) / (ν - 1))           (4)   ν > ½
     exponential   y - 2m F(y) + m/2                                                                      (5)
     gamma         y (2F_k(y) - 1) - m (2F_{k+1}(y) - 1) - m / (k B(½, k))                                (6)
     log-normal    y (2Φ(z) - 1) - 2 e^{μ + σ²/2} (Φ(z - σ) + Φ(σ/√2) - 1)      z = (log y - μ)/σ         (7)
@@ -39,10 +39,11 @@ from leadline.likelihoods.prediction import Prediction
 from leadline.likelihoods.quantile import PiecewiseDistribution
 from leadline.likelihoods.robust import RobustDistribution
 from leadline.likelihoods.special import log_beta
-from leadline.likelihoods.student_t import StudentTDistribution
+from leadline.likelihoods.student_t import StudentTDistribution, surprise
 from leadline.likelihoods.von_mises import VonMisesDistribution
 
 _DRAWS = 400
+_NEAR = 1e-5  # by which ν keeps from 1, where (4) is 0/0
 _REACH, _PARTS = 8.0, 160  # in deviations: less than 1e-14 lies beyond; a tenth of one is a part
 
 
@@ -79,12 +80,14 @@ def _laplace(p: Laplace, y: Tensor) -> Tensor:
 
 
 def _student_t(p: StudentTDistribution, y: Tensor) -> Tensor:
-    z, nu = (y - p.loc) / p.scale, p.df
+    z, nu = ((y - p.loc) / p.scale).double(), p.df.double()
+    finite = nu > 0.5
+    nu = torch.where(finite, torch.where((nu - 1).abs() < _NEAR, 1 + _NEAR, nu), 2.0)
     half = torch.full_like(nu, 0.5)
-    density = torch.exp(p.log_prob(y) + p.scale.log())
+    density = torch.exp(-surprise(z, nu))
     ends = 2 * nu.sqrt() * torch.exp(log_beta(half, nu - 0.5) - 2 * log_beta(half, nu / 2))
-    score = z * (2 * p.cdf(y) - 1) + (2 * density * (nu + z.square()) - ends) / (nu - 1)  # eq. 4
-    return torch.where(nu > 1, p.scale * score, math.inf)  # without a mean no absolute error is finite
+    score = z * (2 * p.cdf(y).double() - 1) + (2 * density * (nu + z.square()) - ends) / (nu - 1)  # eq. 4
+    return torch.where(finite, p.scale * score, math.inf).to(y.dtype)
 
 
 def _exponential(p: Exponential, y: Tensor) -> Tensor:

@@ -23,6 +23,8 @@ from leadline.likelihoods.location_scale import LocationScale
 from leadline.likelihoods.special import beta_below, beta_quantile, rest
 from leadline.settings import real
 
+_NORMAL = 1e6  # degrees of freedom from which its functions are those of the normal law in float32
+
 
 class StudentT(LocationScale):
     """Args:
@@ -61,25 +63,32 @@ class StudentT(LocationScale):
         return torch.full_like(self._scale[0], self.df)  # eq. 2
 
     def standard_loss(self, z: Tensor) -> Tensor:
-        nu = self.freedom()
-        a = nu / 2
-        # log Γ(a + ½) - log Γ(a) - ½ log a, the large terms taken off by hand (special.py, eq. 1)
-        gammas = rest(a + 0.5) - rest(a) + (a + 0.5) * torch.log1p(0.5 / a) - 0.5
-        return (a + 0.5) * torch.log1p(z.square() / nu) + 0.5 * math.log(2 * math.pi) - gammas  # eq. 4
+        return surprise(z, self.freedom())
 
     def distribution(self, output: Tensor) -> StudentTDistribution:
         mu, sigma = self.of_y(output)
-        return StudentTDistribution(self.freedom(), mu, sigma, validate_args=False)
+        return StudentTDistribution(self.freedom().clamp(max=_NORMAL), mu, sigma, validate_args=False)
 
     def prediction(self, output: Tensor) -> StudentTPrediction:
         return StudentTPrediction(self.distribution(output)).named(self.names)
 
 
+def surprise(z: Tensor, nu: Tensor) -> Tensor:
+    """Eq. 4 without log σ."""
+    a = nu / 2
+    # log Γ(a + ½) - log Γ(a) - ½ log a, the large terms taken off by hand (special.py, eq. 1)
+    gammas = rest(a + 0.5) - rest(a) + (a + 0.5) * torch.log1p(0.5 / a) - 0.5
+    return (a + 0.5) * torch.log1p(z.square() / nu) + 0.5 * math.log(2 * math.pi) - gammas
+
+
 class StudentTDistribution(TorchStudentT):
-    """torch's density, with its distribution function and quantiles.
+    """torch's law, with a density that keeps its digits where ν is large, its distribution function and quantiles.
 
     With x = ν/(ν + z²):  P(|Z| > |z|) = I_x(ν/2, ½).
     """
+
+    def log_prob(self, value: Tensor) -> Tensor:
+        return -surprise((value - self.loc) / self.scale, self.df) - self.scale.log()
 
     def cdf(self, value: Tensor) -> Tensor:
         nu = self.df.detach().double()

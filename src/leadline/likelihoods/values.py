@@ -41,7 +41,8 @@ def check_one_output(family: str, target: Target) -> None:
         raise UserError(
             f"likelihood {family} must be given one number a row",
             got=f"{target}",
-            do="Use Normal, or a MultivariateNormal if the outputs go together",
+            do=f'Take it of each of them, with likelihood="Joint" and families="{family}"; or Normal, or a '
+            "MultivariateNormal if the outputs go together",
         )
 
 
