@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
+import pandas as pd
+import polars as pl
 import pytest
 import torch
 from hypothesis import given, settings
@@ -384,3 +388,12 @@ def test_windows_are_taken_further_apart_when_asked():
 def test_folds_of_overlapping_windows_are_refused():
     with pytest.raises(UserError, match="folds must be of rows that do not overlap"):
         ll.data.folds(_made(), 3)
+
+
+@pytest.mark.parametrize("make", [pd.DataFrame, pl.DataFrame, dict], ids=["pandas", "polars", "dict"])
+def test_times_may_be_dates_already(make):
+    days = np.arange("2020-01-01", "2020-03-11", dtype="datetime64[D]")
+    words = {"day": [str(day) for day in days], "v": [math.sin(k) for k in range(len(days))]}
+    data = ll.data.series(make({**words, "day": days.astype("datetime64[us]")}), "v", horizon=3, time="day")
+    said = ll.data.series(words, "v", horizon=3, time="day")
+    assert torch.equal(data.train.x, said.train.x) and data.inputs.clock == said.inputs.clock

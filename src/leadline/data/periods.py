@@ -39,8 +39,8 @@ def periods_of(cells: Cells) -> tuple[np.ndarray, str] | None:
     >>> periods_of(Text(["1970-02", "1970-03"])), periods_of(Text(["1", "2"]))
     ((array([31., 59.]), '{y}-{m:02}'), None)
     """
-    if not len(cells):
-        return None
+    if not len(cells) or (not isinstance(cells, Text) and cells.dtype.kind == "M"):
+        return None  # what is a date already needs no reading
     first = cells[0] if isinstance(cells, Text) else plain_text(float(cells[0]))
     forms = [form for form in (*_MARKED, *_NAMED, *_DIGITS) if _day(first, form) is not None]
     words, codes = words_of(cells) if forms else ([], np.empty(0))  # most columns show it at once
