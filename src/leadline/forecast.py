@@ -23,7 +23,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from leadline.data.cells import table_of
+from leadline.data.cells import table_of, with_dates
 from leadline.data.data import Split
 from leadline.data.series_windows import Laid, Windows
 from leadline.data.table import read_rows
@@ -152,7 +152,7 @@ def forecast(run: Run, rows: Any = None, level: float = LEVEL) -> Forecast:
     """
     inputs = _inputs(run)
     check_probability("level", level)
-    x, every = inputs.last(table_of(_table(run) if rows is None else rows))
+    x, every = inputs.last(table_of(_table(run) if rows is None else with_dates(rows)[0]))
     prediction = run.predict(x)
     shape = (len(x), inputs.horizon)
     known = _hindsight(run, x, every, level)

@@ -17,6 +17,7 @@ from leadline.data.words import (
     date_style,
     day_of,
     days,
+    midnight,
     number,
     number_style,
     plain_text,
@@ -105,7 +106,8 @@ def _dates(cells: Text, style: str) -> np.ndarray | None:
     words, codes = heads.distinct()
     ends, places = tails.distinct()
     day = [math.nan if head is None else day_of(head, style) for head in words]
-    time = [(0, 0, 0.0) if tail is None else clock(tail) for tail in ends]
+    zoned = any(tail is not None and not midnight(tail) for tail in ends)  # else days are meant, not hours elsewhere
+    time = [(0, 0, 0.0) if tail is None else clock(tail) if zoned else (0, 0, 0.0) for tail in ends]
     if None in day or None in time or any(word not in MISSING for word in others):
         return None
     hours, minutes, seconds = np.array(time, dtype=np.float64).reshape(-1, 3)[places].T

@@ -21,6 +21,7 @@ import numpy as np
 from leadline.config import plain
 from leadline.data.account import Account
 from leadline.data.arguments import checked
+from leadline.data.cells import with_dates
 from leadline.data.data import Data, Split
 from leadline.data.frame import stem
 from leadline.data.raw import writes_comma
@@ -82,7 +83,8 @@ def series(
         path: a file as of `table`, or a data frame, a dictionary of columns or a list of dictionaries.
         target: the column to forecast.
         horizon: how many of its next values are asked for, at least 1.
-        time: the column of dates or numbers that orders the rows; by default they are in order.
+        time: the column of dates or numbers that orders the rows; by default the index of a frame of pandas, where it
+            holds dates, and else rows are in order.
         window: steps that are read before them, at least 1; by default two seasons or two horizons, the longer.
         group: a column whose equal values are one series; by default there is one.
         season: steps after which the series repeats itself, at least 1; by default a day of hours, a week of days,
@@ -120,6 +122,8 @@ def series(
         if word == "moving" and kind != "real":
             raise UserError(f"a moving {name} is of a real target", got=f"kind={kind!r}", do="Leave one of them out")
     check_parts(val, test)
+    path, dates = with_dates(path)
+    time = dates if time is None else time
     table, place = rows_of(path, "path")
     roles = Roles(target, time, group, gaps=gaps)
     left_out = check_columns(table, roles, static, known, drop)

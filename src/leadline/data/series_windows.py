@@ -32,7 +32,7 @@ from torch import Tensor
 
 from leadline.config import plain
 from leadline.data.account import counted
-from leadline.data.cells import Table, table_of
+from leadline.data.cells import Table, table_of, with_dates
 from leadline.data.clock import Clock
 from leadline.data.columns import Column, TableInputs
 from leadline.data.data import Split
@@ -250,7 +250,7 @@ class Windows(Inputs):
         """Raw rows: the last window of each series of a table, or windows as they are."""
         if isinstance(rows, (Tensor, np.ndarray)) and rows.ndim == 3:
             return torch.as_tensor(rows, dtype=torch.float32)
-        return self.last(table_of(rows))[0]
+        return self.last(table_of(with_dates(rows)[0]))[0]
 
     def last(self, table: Table) -> tuple[Tensor, list[Laid]]:
         """The last window of each series, and the series."""

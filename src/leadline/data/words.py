@@ -143,6 +143,16 @@ def clock(word: str) -> tuple[int, int, float] | None:
     return hours, minutes, seconds
 
 
+def midnight(word: str) -> bool:
+    """Whether what follows a date is the beginning of the day, in whatever zone.
+
+    >>> midnight(" 00:00:00+02:00"), midnight("T01:00Z"), midnight(" noon")
+    (True, False, False)
+    """
+    match = _CLOCK.fullmatch(word)
+    return match is not None and not any(float(part) for part in match.groups()[:3] if part)
+
+
 def date_style(words: Iterable[str]) -> str | None:
     """The order of year, month and day that fits every word; where both fit, 1/2/2024 has the month first.
 
