@@ -8,6 +8,7 @@ import pytest
 import torch
 
 import leadline as ll
+from leadline.data.tokens import Tokens
 from leadline.engine.evaluation import assess
 from leadline.engine.feed import Feed
 from leadline.likelihoods import likelihood_for
@@ -16,6 +17,7 @@ from leadline.report import Facts
 from leadline.report.page import page
 from leadline.report.results import results
 from leadline.report.texts import Seen, _along, _written, surprise, texts
+from leadline.text import Tokenizer
 
 EVIL = "<script>alert(1)</script> & <b>bold</b>"
 
@@ -157,3 +159,16 @@ def test_without_its_model_the_section_is_empty(tmp_path):
     data = stories(tmp_path, "next")
     facts = facts_of(data, "GPT", dim=16, num_layers=1, num_heads=2)
     assert texts(replace(facts, model=None), "test", drawn([])) == ""
+
+
+def test_words_behind_others_keep_the_space_before_them():
+    from tokenizers import Tokenizer as Inner
+    from tokenizers import decoders, models, pre_tokenizers
+
+    inner = Inner(
+        models.WordPiece({"[UNK]": 0, "[PAD]": 1, "[SEP]": 2, "the": 3, "cat": 4, "##s": 5}, unk_token="[UNK]")
+    )
+    inner.pre_tokenizer, inner.decoder = pre_tokenizers.Whitespace(), decoders.WordPiece()
+    inner.add_special_tokens(["[PAD]", "[SEP]"])
+    seen = Seen(torch.nn.Identity(), Tokens("next", 8, Tokenizer(inner)), *[torch.zeros(1, 1)] * 3)
+    assert [seen.text([4, 5, 2, 3], behind) for behind in ([], [3])] == ["cats ■\nthe", " cats ■\nthe"]

@@ -156,7 +156,8 @@ def _check_file(path: Path) -> None:
         files = sorted(file.name for file in beside.iterdir() if file.name.lower().endswith(ENDINGS)) if beside else []
         where = f"in {path.parent.absolute()}" if beside else f"and no folder {path.parent}"
         do = named(path.name, files).rstrip(".") if files else "Check the name and the folder"
-        raise DataError("a table's file must exist", got=f"no {path.name} {where}", do=do)
+        what = "a table's file" if path.name.lower().endswith(ENDINGS) else "what is read"
+        raise DataError(f"{what} must exist", got=f"no {path.name} {where}", do=do)
     if not path.name.lower().endswith(ENDINGS):
         raise DataError(
             f"a table's file must end in {', '.join(ENDINGS)}",

@@ -95,8 +95,12 @@ class Seen:
         said = self.inputs.tokenizer.bytes_of(token).decode("utf-8", "replace")
         return said or self.inputs.tokenizer.token(token)
 
-    def text(self, tokens: Sequence[int] | Tensor) -> str:
-        """The words of tokens, without what fills a row; ■ and a new line where a document ends."""
+    def text(self, tokens: Sequence[int] | Tensor, behind: Sequence[int] = ()) -> str:
+        """The words of tokens, without what fills a row; ■ and a new line where a document ends.
+
+        Args:
+            behind: tokens before them: some vocabularies write the space before a word only there.
+        """
         own = self.inputs.tokenizer
         parts: list[list[int]] = [[]]
         for token in tokens.tolist() if isinstance(tokens, Tensor) else tokens:
@@ -104,7 +108,7 @@ class Seen:
                 parts.append([])
             elif token not in (NOTHING, own.pad, own.end):
                 parts[-1].append(token)
-        return " ■\n".join(map(own.decode, parts))
+        return " ■\n".join([own.decode(parts[0], behind), *map(own.decode, parts[1:])])
 
 
 def surprise(output: Tensor, y: Tensor) -> Tensor:
@@ -136,9 +140,10 @@ def _written(seen: Seen, facts: Facts, split: str) -> str:
     end = Stop(() if own.end is None else (own.end,))
     scorer = scorer_of(seen.model, _GIVEN + _WRITTEN, None, seen.inputs.length)
     made = generate(scorer, prompts, _WRITTEN, Choice(temperature=0.8, top_p=0.95), end, seeds=0, slide=True)
+    closed = "<span class=soft> ■</span>"
     told = "".join(
         f'<p class="text"><span class="soft">{escape(seen.text(prompt))}</span>'
-        f"<b>{escape(seen.text(one.tokens))}</b>{'<span class=soft> ■</span>' if one.why == 'token' else ''}</p>"
+        f"<b>{escape(seen.text(one.tokens, prompt))}</b>{closed if one.why == 'token' else ''}</p>"
         for prompt, one in zip(prompts, made, strict=True)
     )
     return _card(
