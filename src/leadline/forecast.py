@@ -23,8 +23,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from leadline.data.cells import table_of, with_dates
+from leadline.data.cells import table_of
 from leadline.data.data import Split
+from leadline.data.series_rows import with_dates
 from leadline.data.series_windows import Laid, Windows
 from leadline.data.table import read_rows
 from leadline.engine.evaluation import wilson

@@ -12,7 +12,7 @@ import torch
 
 import leadline as ll
 from leadline.data.cells import table_of
-from leadline.data.series_rows import moments_of
+from leadline.data.series_rows import moments_of, with_dates
 from leadline.forecast import forecast
 
 
@@ -31,8 +31,10 @@ def test_days_of_a_zone_are_days_and_its_hours_those_of_utc(zone):
     table = table_of({"day": days, "hour": [f"2020-01-01 {k:02}:30{zone}" for k in range(12)]})
     assert moments_of(table, "day").values[:2].tolist() == [18262.0, 18293.0]
     assert moments_of(table, "hour").values[0] == pytest.approx(18262 + (0.5 - int(zone[:3])) / 24)
-    frame = table_of(pd.DataFrame({"day": pd.to_datetime(days, utc=False), "v": range(12)}))
-    assert moments_of(frame, "day").values[:2].tolist() == [18262.0, 18293.0]
+    frame = pd.DataFrame({"day": pd.to_datetime(days, utc=False), "v": range(12)})
+    for rows in (frame, pl.from_pandas(frame)):
+        assert moments_of(table_of(with_dates(rows)[0]), "day").values[:2].tolist() == [18262.0, 18293.0]
+        assert table_of(rows).columns["day"][0] != np.datetime64("2020-01-01")  # an instant, for a table without steps
 
 
 def test_a_frame_of_pandas_may_have_its_times_as_its_index():

@@ -205,20 +205,6 @@ def table_of(rows: Any, names: Sequence[str] = (), source: str = "rows") -> Tabl
     return Table(columns, np.arange(count), source=source)
 
 
-def with_dates(rows: Any) -> tuple[Any, str | None]:
-    """A frame of pandas whose index holds dates, with these as a column, and its name: that of the index, or `time`.
-    Whatever else holds a table stays as it is.
-
-    >>> with_dates({"v": [1.0, 2.0]})
-    ({'v': [1.0, 2.0]}, None)
-    """
-    index: Any = getattr(rows, "index", None)
-    if type(index).__name__ not in ("DatetimeIndex", "PeriodIndex") or not hasattr(rows, "assign"):
-        return rows, None
-    name = "time" if index.name is None else str(index.name)
-    return (rows, None) if name in rows.columns else (rows.assign(**{name: index}), name)
-
-
 def _of_mapping(rows: Mapping) -> dict[str, Cells]:
     if rows and all(_is_scalar(value) for value in rows.values()):
         rows = {name: [value] for name, value in rows.items()}  # one row
@@ -295,9 +281,7 @@ def _of_series(series: Any, name: str) -> Cells:
     if dtype == nw.Boolean and not series.is_null().any():
         return np.asarray(series.to_numpy(), dtype=bool)
     if dtype == nw.Datetime and dtype.time_zone:
-        here = np.asarray(series.dt.replace_time_zone(None).to_numpy()).astype("datetime64[us]")
-        there = np.asarray(series.dt.convert_time_zone("UTC").dt.replace_time_zone(None).to_numpy())
-        return here if _are_days(here) else there.astype("datetime64[us]")
+        series = series.dt.convert_time_zone("UTC").dt.replace_time_zone(None)
     if dtype == nw.Datetime or (dtype == nw.Date and series.implementation.is_polars()):
         return np.asarray(series.to_numpy()).astype("datetime64[us]")
     if dtype == nw.Duration:
@@ -358,8 +342,7 @@ def _of_list(values: Sequence[Any], name: str) -> Cells:
                 return Text([None if value is None else str(value) for value in values])
         return np.array([np.nan if value is None else value for value in values], dtype=np.float64)
     if all(issubclass(kind, (datetime.date, np.datetime64)) for kind in kinds):
-        here = np.array([_moment(value, utc=False) for value in values], dtype="datetime64[us]")
-        return here if _are_days(here) else np.array([_moment(value) for value in values], dtype="datetime64[us]")
+        return np.array([_moment(value) for value in values], dtype="datetime64[us]")
     if kinds and all(kind.__name__ == "Period" for kind in kinds):  # of pandas; written 2024-01, 2024Q1 or 2024-01-31
         return Text([None if value is None else str(value) for value in values])
     if all(_is_word(kind) for kind in kinds):
@@ -409,15 +392,9 @@ def _word(value: Any) -> str | None:
     return str(value)
 
 
-def _are_days(moments: np.ndarray) -> bool:
-    """Whether all begin a day: then the day is meant, whatever hour it is elsewhere."""
-    known = moments[~np.isnat(moments)]
-    return bool((known == known.astype("datetime64[D]")).all())
-
-
-def _moment(value: Any, utc: bool = True) -> Any:
+def _moment(value: Any) -> Any:
     if isinstance(value, datetime.datetime) and value.tzinfo is not None:
-        return (value.astimezone(datetime.UTC) if utc else value).replace(tzinfo=None)
+        return value.astimezone(datetime.UTC).replace(tzinfo=None)
     return np.datetime64("NaT") if value is None else value
 
 

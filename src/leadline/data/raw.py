@@ -106,12 +106,24 @@ def _dates(cells: Text, style: str) -> np.ndarray | None:
     words, codes = heads.distinct()
     ends, places = tails.distinct()
     day = [math.nan if head is None else day_of(head, style) for head in words]
-    zoned = any(tail is not None and not midnight(tail) for tail in ends)  # else days are meant, not hours elsewhere
-    time = [(0, 0, 0.0) if tail is None else clock(tail) if zoned else (0, 0, 0.0) for tail in ends]
+    time = [(0, 0, 0.0) if tail is None else clock(tail) for tail in ends]
     if None in day or None in time or any(word not in MISSING for word in others):
         return None
     hours, minutes, seconds = np.array(time, dtype=np.float64).reshape(-1, 3)[places].T
     return np.array(day, dtype=np.float64)[codes] + hours / 24 + minutes / 1440 + seconds / 86400
+
+
+def days_alone(cells: Text) -> Text:
+    """Dates without their times where all of these begin the day: then a day is meant, whatever hour it is elsewhere.
+
+    >>> days_alone(Text(["2024-01-01 00:00+01:00", "2024-07-01 00:00+02:00"])).distinct()[0]
+    ['2024-01-01', '2024-07-01']
+    """
+    if ":" not in cells.first(MISSING):
+        return cells
+    heads, tails, others = cells.split(DAY)
+    whole = all(midnight(tail) for tail in tails.distinct()[0] if tail is not None)
+    return heads if whole and not any(word not in MISSING for word in others) else cells
 
 
 def writes_comma(columns: Iterable[Cells]) -> bool:

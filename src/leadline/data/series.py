@@ -21,7 +21,6 @@ import numpy as np
 from leadline.config import plain
 from leadline.data.account import Account
 from leadline.data.arguments import checked
-from leadline.data.cells import with_dates
 from leadline.data.data import Data, Split
 from leadline.data.frame import stem
 from leadline.data.raw import writes_comma
@@ -44,7 +43,7 @@ from leadline.data.series_parts import (
     too_short,
     until_of,
 )
-from leadline.data.series_rows import GAPS, Roles, series_of
+from leadline.data.series_rows import GAPS, Roles, series_of, with_dates
 from leadline.data.series_season import drifts, season_and_window, swings
 from leadline.data.series_windows import LEVELLED, Figures, Windows
 from leadline.data.table import rows_of

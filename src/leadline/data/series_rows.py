@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -20,7 +21,7 @@ from leadline.data.clock import Clock, open_weekdays
 from leadline.data.columns import named
 from leadline.data.outcome import read_outcome
 from leadline.data.periods import periods_of, short_dates
-from leadline.data.raw import dates_style, raw_values, read_numbers, shown, words_of, writes_comma
+from leadline.data.raw import dates_style, days_alone, raw_values, read_numbers, shown, words_of, writes_comma
 from leadline.data.words import natural
 from leadline.errors import DataError
 
@@ -98,6 +99,32 @@ class Series:
 
     def __len__(self) -> int:
         return len(self.values)
+
+
+def with_dates(rows: Any) -> tuple[Any, str | None]:
+    """A data frame with what its index of pandas holds, if these are dates, as a column, and the name of it: that of
+    the index, or `time`. Times in a zone that all begin a day become days. What is no frame stays as it is.
+
+    >>> with_dates({"v": [1.0, 2.0]})
+    ({'v': [1.0, 2.0]}, None)
+    """
+    index: Any = getattr(rows, "index", None)
+    name = None
+    if type(index).__name__ in ("DatetimeIndex", "PeriodIndex") and hasattr(rows, "assign"):
+        name = "time" if index.name is None else str(index.name)
+        name, rows = (None, rows) if name in rows.columns else (name, rows.assign(**{name: index}))
+    if not hasattr(rows, "columns") or isinstance(rows, Table):
+        return rows, name
+    import narwhals as nw
+
+    frame = nw.from_native(rows, pass_through=True)
+    for column in frame.columns if isinstance(frame, nw.DataFrame) else ():
+        if isinstance(kind := frame.schema[column], nw.Datetime) and kind.time_zone:
+            here = frame[column].dt.replace_time_zone(None)
+            known = here.drop_nulls()
+            if bool((known == known.dt.truncate("1d")).all()):
+                frame = frame.with_columns(here.alias(column))
+    return (frame.to_native() if isinstance(frame, nw.DataFrame) else rows), name
 
 
 def series_of(
@@ -216,6 +243,7 @@ def moments_of(table: Table, name: str | None, order: str = "") -> Moments:
     if name is None:
         return Moments(np.arange(len(table), dtype=np.float64))
     cells = table.columns[name]
+    cells = days_alone(cells) if isinstance(cells, Text) else cells
     orders = _date_orders(cells, order)
     named_periods = periods_of(cells) if orders in ((), ("ymd",)) else None
     if named_periods is not None:

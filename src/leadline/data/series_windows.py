@@ -32,13 +32,13 @@ from torch import Tensor
 
 from leadline.config import plain
 from leadline.data.account import counted
-from leadline.data.cells import Table, table_of, with_dates
+from leadline.data.cells import Table, table_of
 from leadline.data.clock import Clock
 from leadline.data.columns import Column, TableInputs
 from leadline.data.data import Split
 from leadline.data.inputs import Inputs
 from leadline.data.series_linear import Linear, season_ago
-from leadline.data.series_rows import Roles, Series, check_column, series_of
+from leadline.data.series_rows import Roles, Series, check_column, series_of, with_dates
 from leadline.errors import DataError, ShapeError
 
 LEVELLED = ("count", "positive")  # kinds that stay as they are measured, where there are several series
