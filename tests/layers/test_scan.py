@@ -243,6 +243,41 @@ def test_chunks_go_both_ways(T, back):
     close(out, expected)
 
 
+@pytest.mark.parametrize("dtype", [torch.float64, torch.complex128])
+@pytest.mark.parametrize("enough", [1, 60, 100])  # one chunk, five, eight
+@pytest.mark.parametrize("shape", [(3, 170, 4), (1, 1, 4), (3, 170, 1), (3, 1, 1)])
+def test_blocks_follow_one_another_both_ways(monkeypatch, shape, enough, dtype):
+    module = sys.modules[scan.__module__]
+    for name, value in (("_ENOUGH", enough), ("_BLOCK", 300), ("_ALONE", 50)):
+        monkeypatch.setattr(module, name, value)
+    a, b, first = drawn(3, 170, 4, dtype)
+    a = a[tuple(slice(0, size) for size in shape)].clone()
+    leaves = [t.requires_grad_() for t in (a, b, first)]
+    found, expected = (f(*leaves) for f in (scan, scan_by_steps))
+    close(found, expected)
+    g = drawn(3, 170, 4, dtype, seed=1)[1]
+    for one, other in zip(*(torch.autograd.grad(h, leaves, g) for h in (found, expected)), strict=True):
+        close(one, other)
+
+
+@pytest.mark.parametrize("T", [9, 30, 600])
+def test_a_gradient_is_the_same_where_torch_looks_at_no_conjugate(T):  # as inside of some operators
+    a, b, first = (torch.view_as_real(t) for t in drawn(2, T, 3, torch.complex128))
+    h = scan_pairs(a, b, first)
+    for some in (a, a[:1, :1]):
+        expected = torch.ops.leadline.scan_back(some, h, first, b)
+        with torch._C._ExcludeDispatchKeyGuard(torch._C.DispatchKeySet(torch._C.DispatchKey.Conjugate)):
+            found = torch.ops.leadline.scan_back(some, h, first, b)
+        for one, other in zip(found, expected, strict=True):
+            close(one, other)
+
+
+def test_calls_for_many_steps_take_them_in_order():
+    a, b, first = drawn(2, 300, 2000, torch.float32)
+    by_steps = scan_by_steps(a, b, first)
+    torch.testing.assert_close(scan(a, b, first), by_steps, rtol=1e-6, atol=1e-6)
+
+
 @pytest.mark.parametrize("T", [1, 8, 63, 64, 65, 1000, 4096, 100_000])
 @pytest.mark.parametrize("rows", [1, 3, 100])
 @pytest.mark.parametrize("reals", [1, 3, 32, 100, 256, 5000])

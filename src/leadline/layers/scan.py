@@ -4,13 +4,14 @@
     s_t  = g_t + ā_{t+1} s_{t+1},      s_{T+1} = 0,   g_t what comes from above                 (2)
     ∂b_t = s_t,   ∂a_t = s_t h̄_{t-1},   ∂first = ā_1 s_1                                        (3)
 
-Steps t = 1 … K of any chunk take its first state to A h + E, with A = a_K ⋯ a_1 and E what (1) makes of a state of 0:
+Steps 1 … t of any chunk take its first state to A_t h + E_t: A_t = a_t ⋯ a_1, and E_t what (1) makes of a state of 0.
 
-    (A, E) of all chunks side by side,    then (1) over chunks,    then (1) in all chunks       (4)
+    A_t and E_t, t = 1 … K, of all chunks side by side,    then (1) over chunks,    then A_t h + E_t      (4)
 
-That is 2 K + T/K steps of many numbers in place of T steps of few, on one core. On a GPU a kernel keeps each chunk in
-registers while the states between chunks are found, and reads everything once. Sums are in float32 at least, whatever
-is read and written. Where |a_t| <= 1 no product in (4) grows.
+That is 2 K + T/K steps of many numbers in place of T steps of few, on one core. Where rows and channels are many (1) is
+taken as it stands, by calls that have many steps each. On a GPU a kernel keeps each chunk in registers while the states
+between chunks are found. All is read once. Sums are in float32 at least, whatever is read and written. Where |a_t| <= 1
+no product in (4) grows.
 
 An a that is the same for all rows or all steps stays one: its gradient is added up where it arises, never held for all
 of them.
@@ -23,8 +24,9 @@ Shapes     b, h (B, T, D), or (B, T, D, 2);  a the same, with 1 for B or T where
 from __future__ import annotations
 
 import functools
+import itertools
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any, cast
 
 import torch
@@ -35,7 +37,9 @@ from leadline.layers.kernels import has_triton
 from leadline.layers.pages import room
 from leadline.layers.scan_kernel import scanned, scanned_back
 
-_SHORT, _FEW = 16, 4  # fewer steps, or fewer chunks, save nothing: such rows go step by step
+_SHORT, _FEW = 16, 4  # fewer steps, or fewer chunks, save nothing
+#: numbers of a step that take as long as the call for it, and of a block, which a cache can hold
+_ENOUGH, _BLOCK = 2048, 2**18
 #: torch divides what has 32,768 numbers or more among threads. A scan is hundreds of small calls, and threads that meet
 #: at the end of each cost far more than they save where another program has one of the cores
 _ALONE = 32_767
@@ -214,12 +218,7 @@ def _plain_back(a: Tensor, h: Tensor, first: Tensor, g: Tensor) -> tuple[Tensor,
     a_, h_, first_, g_ = _wide(a, h, first, g)
     s = room(h_.shape, h_.dtype, h.device)
     s[:, -1:] = g_[:, -1:]
-    turned = a_
-    if a_.is_complex():
-        turned = room(a_.shape, a_.dtype, a.device)
-        for part, own in _pieces(turned, a_):
-            torch.conj_physical(own, out=part)
-    chunked(turned.expand(h_.shape)[:, 1:], g_[:, :-1], s[:, -1:].sum(1), s[:, :-1], back=True)
+    chunked(a_.conj().expand(h_.shape)[:, 1:], g_[:, :-1], s[:, -1:].sum(1), s[:, :-1], back=True)
     slope = room(a_.shape, a_.dtype, a.device)
     if a_.shape[1] == h_.shape[1] and a_.shape[0] == h_.shape[0]:
         _slope(s, h_, first_, slope)
@@ -245,8 +244,9 @@ def _slope(s: Tensor, h: Tensor, first: Tensor, out: Tensor) -> None:
 def _pieces(*tensors: Tensor) -> Iterator[tuple[Tensor, ...]]:
     """The same steps of the same rows of each, so few that one thread has them, and that they stay near it."""
     steps = max(1, _ALONE // max(1, tensors[0].shape[2]))
-    for rows in zip(*(t.unbind(0) for t in tensors), strict=True):
-        yield from zip(*(row.split(steps) for row in rows), strict=True)
+    rows = max(1, steps // max(1, tensors[0].shape[1]))
+    for some in zip(*(t.split(rows) for t in tensors), strict=True):
+        yield from zip(*(t.split(steps, 1) for t in some), strict=True)
 
 
 def _on_cuda(a: Tensor, b: Tensor, first: Tensor) -> Tensor:
@@ -287,55 +287,100 @@ for _name, _anywhere, _cuda, _fake in (
 
 
 def chunked(a: Tensor, b: Tensor, first: Tensor, out: Tensor, back: bool = False) -> None:
-    """Eq. 4 into `out`, from the last step to the first where `back`; a few rows at a time."""
+    """Eq. 4 into `out`, from the last step to the first where `back`; a few rows at a time.
+
+    Args:
+        a: where it is a conjugate that is not written out, it is only copied. Inside of an operator all else may read
+            it as what it is the conjugate of.
+    """
     B, T, D = b.shape
-    rows, M = shares(B, T, D)
-    for begin in range(0, B, rows):
-        own = slice(begin, begin + rows)
-        _chunked(a[own], b[own], first[own], out[own], back, M)
+    if T < _SHORT or not b.numel():
+        _loop(a.resolve_conj(), b, first, out, back)
+        return
+    rows = -(-B // -(-B * D // (2 * _ENOUGH)))
+    for a_, b_, h, out_ in zip(*(t.split(rows) for t in (a, b, first, out)), strict=True):
+        left = T
+        while left:
+            M, K = shares(len(h), left, D)
+            some = left // (M * K) * (M * K)
+            part = slice(left - some, left) if back else slice(T - left, T - left + some)
+            h = _blocks(a_[:, part], b_[:, part], h, out_[:, part], back, M, K)
+            left -= some
 
 
 def shares(B: int, T: int, D: int) -> tuple[int, int]:
-    """Rows that are read together, and chunks M of each, near √T so that both loops are short; 0 to go step by step.
+    """Chunks M that are read side by side, √T at most so that both loops are short, and one where rows and channels are
+    enough; and steps K of each, of which a block has them.
 
-    >>> shares(8, 4096, 256), shares(8, 4096, 2048), shares(8, 10, 256)
-    ((1, 64), (1, 15), (8, 0))
+    >>> shares(8, 4096, 256), shares(1, 4096, 256), shares(1, 4096, 1), shares(8, 100, 256)
+    ((1, 128), (8, 128), (64, 64), (1, 100))
     """
-    M = min(T // math.isqrt(T), _ALONE // max(D, 1)) if T >= _SHORT else 0
-    return (max(1, _ALONE // (M * D)), M) if M >= _FEW and D else (max(B, 1), 0)
+    M = min(math.isqrt(T), _ENOUGH // (B * D))
+    M = M if M >= _FEW else 1
+    return M, T // M // -(-(T // M) // max(1, _BLOCK // (B * M * D)))
 
 
-def _chunked(a: Tensor, b: Tensor, first: Tensor, out: Tensor, back: bool, M: int) -> None:
-    T = b.shape[1]
-    K = T // M if M else 0  # what is left of a row behind M chunks of K steps is read step by step
-    whole, rest = (slice(T - M * K, T), slice(0, T - M * K)) if back else (slice(0, M * K), slice(M * K, T))
-    h, turn = first, -1 if back else 1
-    if M:
-        a_, b_, out_ = (t[:, whole].unflatten(1, (M, K)).unbind(2)[::turn] for t in (a, b, out))
-        product, end = (t.clone(memory_format=torch.contiguous_format) for t in (_once(a_[0]), b_[0]))
-        for a_t, b_t in zip(a_[1:], b_[1:], strict=True):
-            torch.addcmul(b_t, a_t, end, out=end)
-            product.mul_(_once(a_t))
-        begins = torch.empty_like(end)
-        products, ends, begin = (t.unbind(1)[::turn] for t in (product.expand(end.shape), end, begins))
-        begin[0].copy_(first)
-        _loop(products[:-1], ends[:-1], begin[0], begin[1:])
-        _loop(a_, b_, begins, out_)
-        h = out[:, whole].select(1, 0 if back else -1)
-    a_, b_, out_ = (t[:, rest].unbind(1)[::turn] for t in (a, b, out))
-    _loop(a_, b_, h, out_)
+def _blocks(a: Tensor, b: Tensor, first: Tensor, out: Tensor, back: bool, M: int, K: int) -> Tensor:
+    """One block of M chunks of K steps after another; the last state.
+
+    A block is copied, step behind step, and stays near the processor. In a large tensor the same step of all rows often
+    lies at places of which a cache can hold but few at once.
+    """
+    turn, (B, D) = -1 if back else 1, first.shape
+    if b.shape[1] == K and not a.is_conj():
+        for out_, b_ in _pieces(out, b):
+            out_.copy_(b_)
+        h_t = out.unbind(1)[::turn]
+        _in_turn(first, a.unbind(1)[::turn], h_t)
+        return h_t[-1]
+    a_near, h_near = (torch.empty(K, B, M, D, dtype=b.dtype, device=b.device) for _ in range(2))
+    a_t, h_t = (t.unbind()[::turn] for t in (a_near, h_near))
+    steps = max(1, _ALONE // (B * M * D))
+    a_some, h_some = a_near.split(steps), h_near.split(steps)
+    blocks = [t.unflatten(1, (-1, M, K)).movedim((1, 3), (0, 1)).unbind()[::turn] for t in (a, b, out)]
+    h = first[:, None].clone(memory_format=torch.contiguous_format)
+    for at, (a_, b_, out_) in enumerate(zip(*blocks, strict=True)):
+        if M > 1 or not at or a.stride(1):  # or it is there from the block before
+            torch._foreach_copy_(a_some, a_.split(steps))
+        torch._foreach_copy_(h_some, b_.split(steps))
+        if M == 1:
+            _in_turn(h, a_t, h_t)
+            h.copy_(h_t[-1])
+            torch._foreach_copy_(out_.split(steps), h_some)
+            continue
+        _in_turn(h_t[0], a_t[1:], h_t[1:])
+        _multiplied(a_t)
+        begins = h_t[-1].roll(turn, 1)
+        A, E, begin = (t.split(1, 1)[::turn] for t in (a_t[-1], h_t[-1], begins))
+        begin[0].copy_(h)
+        _in_turn(begin[0], A[:-1], begin[1:])
+        h = torch.addcmul(E[-1], A[-1], begin[-1])
+        for h_, product, part in zip(h_some, a_some, out_.split(steps), strict=True):
+            torch.addcmul(h_, product, begins, out=part)
+    return h[:, 0]
 
 
-def _loop(a: Sequence[Tensor], b: Sequence[Tensor], h: Tensor, out: Sequence[Tensor]) -> None:
-    for a_t, b_t, out_t in zip(a, b, out, strict=True):
+def _loop(a: Tensor, b: Tensor, h: Tensor, out: Tensor, back: bool) -> None:
+    for a_t, b_t, out_t in zip(*(t.unbind(1)[:: -1 if back else 1] for t in (a, b, out)), strict=True):
         h = torch.addcmul(b_t, a_t, h, out=out_t)
 
 
-def _once(a: Tensor) -> Tensor:
-    """Of what an a that was expanded repeats, one: it is the same for all rows, or for all steps."""
-    for axis in (0, 1):
-        a = a.narrow(axis, 0, 1) if a.shape[axis] > 1 and a.stride(axis) == 0 else a
-    return a
+def _in_turn(h: Tensor, a: tuple[Tensor, ...], out: tuple[Tensor, ...]) -> None:
+    """Eq. 1 where `out` is b before. On a CPU one call takes what it is given in its order."""
+    if h.device.type == "cpu":
+        torch._foreach_addcmul_(out, a, (h, *out[:-1]))
+        return
+    for a_t, out_t in zip(a, out, strict=True):
+        h = out_t.addcmul_(a_t, h)
+
+
+def _multiplied(a: tuple[Tensor, ...]) -> None:
+    """a_t ⋯ a_1 in place of each a_t."""
+    if a[0].device.type == "cpu":
+        torch._foreach_mul_(a[1:], a[:-1])
+        return
+    for before, a_t in itertools.pairwise(a):
+        a_t.mul_(before)
 
 
 def _kernels_read(a: Tensor, b: Tensor) -> bool:
