@@ -38,8 +38,8 @@ from leadline.layers.pages import room
 from leadline.layers.scan_kernel import scanned, scanned_back
 
 _SHORT, _FEW = 16, 4  # fewer steps, or fewer chunks, save nothing
-#: numbers of a step that take as long as the call for it, and of a block, which a cache can hold
-_ENOUGH, _BLOCK = 2048, 2**18
+#: numbers of a step that take as long as the call for it, on a CPU and elsewhere; steps of them that a cache can hold
+_ENOUGH, _ELSEWHERE, _STEPS = 2048, 2**15, 128
 #: torch divides what has 32,768 numbers or more among threads. A scan is hundreds of small calls, and threads that meet
 #: at the end of each cost far more than they save where another program has one of the cores
 _ALONE = 32_767
@@ -218,7 +218,8 @@ def _plain_back(a: Tensor, h: Tensor, first: Tensor, g: Tensor) -> tuple[Tensor,
     a_, h_, first_, g_ = _wide(a, h, first, g)
     s = room(h_.shape, h_.dtype, h.device)
     s[:, -1:] = g_[:, -1:]
-    chunked(a_.conj().expand(h_.shape)[:, 1:], g_[:, :-1], s[:, -1:].sum(1), s[:, :-1], back=True)
+    turned = a_.conj() if a.device.type == "cpu" else a_.conj().resolve_conj()
+    chunked(turned.expand(h_.shape)[:, 1:], g_[:, :-1], s[:, -1:].sum(1), s[:, :-1], back=True)
     slope = room(a_.shape, a_.dtype, a.device)
     if a_.shape[1] == h_.shape[1] and a_.shape[0] == h_.shape[0]:
         _slope(s, h_, first_, slope)
@@ -297,27 +298,28 @@ def chunked(a: Tensor, b: Tensor, first: Tensor, out: Tensor, back: bool = False
     if T < _SHORT or not b.numel():
         _loop(a.resolve_conj(), b, first, out, back)
         return
-    rows = -(-B // -(-B * D // (2 * _ENOUGH)))
+    enough = _ENOUGH if b.device.type == "cpu" else _ELSEWHERE
+    rows = -(-B // -(-B * D // (2 * enough)))
     for a_, b_, h, out_ in zip(*(t.split(rows) for t in (a, b, first, out)), strict=True):
         left = T
         while left:
-            M, K = shares(len(h), left, D)
+            M, K = shares(len(h), left, D, enough)
             some = left // (M * K) * (M * K)
             part = slice(left - some, left) if back else slice(T - left, T - left + some)
             h = _blocks(a_[:, part], b_[:, part], h, out_[:, part], back, M, K)
             left -= some
 
 
-def shares(B: int, T: int, D: int) -> tuple[int, int]:
+def shares(B: int, T: int, D: int, enough: int) -> tuple[int, int]:
     """Chunks M that are read side by side, √T at most so that both loops are short, and one where rows and channels are
     enough; and steps K of each, of which a block has them.
 
-    >>> shares(8, 4096, 256), shares(1, 4096, 256), shares(1, 4096, 1), shares(8, 100, 256)
-    ((1, 128), (8, 128), (64, 64), (1, 100))
+    >>> [shares(*size, enough=2048) for size in ((8, 4096, 256), (1, 4096, 256), (1, 4096, 1), (8, 100, 256))]
+    [(1, 128), (8, 128), (64, 64), (1, 100)]
     """
-    M = min(math.isqrt(T), _ENOUGH // (B * D))
+    M = min(math.isqrt(T), enough // (B * D))
     M = M if M >= _FEW else 1
-    return M, T // M // -(-(T // M) // max(1, _BLOCK // (B * M * D)))
+    return M, T // M // -(-(T // M) // max(1, _STEPS * enough // (B * M * D)))
 
 
 def _blocks(a: Tensor, b: Tensor, first: Tensor, out: Tensor, back: bool, M: int, K: int) -> Tensor:
