@@ -211,9 +211,12 @@ def _hindsight(run: Run, x: Tensor, every: Sequence[Laid], level: float) -> Hind
     for laid in every:
         rows = _unlearned(run, laid)
         found.append(at_end(inputs, run.predict(rows.x) if len(rows) else None, rows, level))
-    v, w, f, g = torch.cat(found).split(1, 1)
+    v, w, q, f, g = torch.cat(found).split(1, 1)
     line = inputs.by_line(x, None)
-    return Hindsight(v, w, f, g, None if line is None else line[0] + v * (line[1] - line[0]))
+    if line is None:
+        return Hindsight(v, w, f, g)
+    s, b, _, stretch = line
+    return Hindsight(v, w, f * stretch[:, :1] ** q, g, s + v * (b - s))
 
 
 def _unlearned(run: Run, laid: Laid) -> Split:

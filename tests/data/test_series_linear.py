@@ -116,11 +116,25 @@ def test_the_linear_forecast_is_of_the_training_part_and_in_the_unit_of_y(group)
 
     data = made(values)
     assert made(np.append(values[:130], rng.normal(size=70))).inputs.linear == data.inputs.linear
-    _, b, spread = data.inputs.by_line(data.test.x, data.test.group)
+    _, b, spread, _ = data.inputs.by_line(data.test.x, data.test.group)
     away = (data.test.y.double() - b) / spread
     assert 0.7 < float(away.square().mean().sqrt()) < 1.4  # it goes on as in training
     again = ll.data.Windows(**data.inputs.config)
     assert again.linear == data.inputs.linear
+
+
+def test_how_far_the_steps_of_a_window_go_by_hand():
+    rng = np.random.default_rng(0)
+    z, count = torch.from_numpy(rng.normal(size=(5, W))), torch.tensor([1, 2, 7, W, W])
+    unit = torch.from_numpy(rng.uniform(0.5, 2, size=(5, 1)))
+    steps = [[abs(float(z[n, t] - z[n, t - 1])) for t in range(1, count[n])] for n in range(5)]
+    every = [step / float(unit[n]) for n in range(5) for step in steps[n]]
+    found = Linear.of(z, count, torch.zeros(5, H).double(), unit, M, False)
+    assert found.step == pytest.approx(np.mean(every))
+    for n, own in enumerate(steps):
+        by_hand = np.mean([found.step, *(step / float(unit[n]) for step in own)]) / found.step
+        assert float(found.stretch(z, count, unit)[n]) == pytest.approx(by_hand)
+    assert (replace(found, step=0.0).stretch(z, count, unit) == 1).all()
 
 
 def test_counts_have_none_and_runs_of_before_stay_what_they_were():
@@ -131,3 +145,6 @@ def test_counts_have_none_and_runs_of_before_stay_what_they_were():
     before = ll.data.Windows(**config)
     assert before.linear is None and before.by_line(data.test.x, None) is None
     assert replace(data, inputs=before).fingerprint == data.fingerprint
+    fields = {name: part for name, part in data.inputs.config["linear"].items() if name != "step"}
+    known = ll.data.Windows(**{**config, "linear": fields}).by_line(data.test.x, None)
+    assert known is not None and (known[3] == 1).all() and known[1].shape == known[3].shape

@@ -9,21 +9,23 @@
     φ_{5+k} = z_{o-k+1} - z_{o-k}     the last steps, k = 1 … p, where they tell more                              (3)
     w_h = argmin Σ_o (z_{o+h} - b_h)² / H + σ² Σ_k n_k w_hk²          σ² = mean (z_{o+h} - s_h)²                   (4)
     ρ_h = √ mean ((z_{o+h} - b_h) / u_o)²                             how far it strays in training                (5)
+    k_o = (γ + Σ_t |z_t - z_{t-1}| / u_o) / (γ + γ Σ_t 1)             how far the steps of a window go, beside     (6)
+    γ   = mean |z_t - z_{t-1}| / u_o                                  those of all windows of training
 
 Short series ask for strong priors, and all of these weights are fractions: by (4) they are 0, which is the value of a
 season ago, give or take 1/√n_k, until the training part says otherwise. Windows that overlap count as the H-th part of
 one each. What the five figures of (2) can express is what exponential smoothing does by hand (Holt, 1957; Winters,
 1960). With (3) it is an autoregression too, for what swings without keeping time, as sunspots do. These weights are
 many, and have a part only if five parts of the training part are told better with them by what is fitted to the
-other four. A network's forecasts are weighed against it on values that the network did not learn from:
-leadline.likelihoods.hindsight.
+other four. A network's forecasts are weighed against it on values that the network did not learn from, and how far
+values stray against (6), which follows the storms and calms of a series: leadline.likelihoods.hindsight.
 
 Notation   z -> a series in its deviations,  o -> origin,  m -> season,  H -> horizon,  W -> window,  u -> its unit;
            s_h -> value of a season ago, ŝ_h its mean over the earlier seasons of the window;  l, l' -> mean of the last
            season and of the one before, l_W of the window;  n_k = 2, and 2 j of the j-th step back;  p -> lags, at most
            two seasons
 Shapes     z (N, W), of which `count` steps are seen, from the first on; φ (N, H, 5);  w (H, 5 + p), or (H, 4 + p) where
-           the level drifts;  b (N, H);  ρ (H,)
+           the level drifts;  b (N, H);  ρ (H,);  k (N, 1)
 """
 
 from __future__ import annotations
@@ -47,15 +49,17 @@ class Linear:
     weights: w, a row for each of H steps ahead.
     spread: ρ of each.
     lags: p.
+    step: γ; 0 where it is not known.
     """
 
     weights: tuple[tuple[float, ...], ...]
     spread: tuple[float, ...]
     lags: int = 0
+    step: float = 0.0
 
     @classmethod
     def of(cls, z: Tensor, count: Tensor, coming: Tensor, unit: Tensor, season: int, drifts: bool) -> Linear:
-        """Eqs. 4 and 5.
+        """Eqs. 4 to 6.
 
         Args:
             coming: z_{o+1} … z_{o+H} of each window, (N, H), in the order of time.
@@ -76,7 +80,9 @@ class Linear:
             plain, more = (_strays_apart(few, season, K, p) for p in (0, most))
             lags = most if more < (1 - _GAIN) * plain else 0
         found = _fitted(own, season, K, lags)
-        return replace(found, spread=tuple(own.strays(found, season).sqrt().tolist()))
+        way, steps = way_of(z, count)
+        step = float((way / unit).sum() / steps.sum().clamp(min=1))  # γ
+        return replace(found, spread=tuple(own.strays(found, season).sqrt().tolist()), step=step)
 
     def __call__(self, z: Tensor, count: Tensor, season: int) -> Tensor:
         """b (eq. 1), (N, H)."""
@@ -88,6 +94,16 @@ class Linear:
             added = torch.einsum("nhk,hk->nh", phi, weights[:, : K - self.lags]) + steps @ weights[:, K - self.lags :].T
             found.append(season_ago(own, seen, season, H) + added)
         return torch.cat(found)
+
+    def stretch(self, z: Tensor, count: Tensor, unit: Tensor) -> Tensor:
+        """k (eq. 6), (N, 1); 1 where γ is not known.
+
+        >>> z, count = torch.tensor([[0.0, 3.0, 0.0, 9.0], [5.0, 5.0, 5.0, 5.0]]), torch.tensor([3, 4])
+        >>> Linear((), (), step=1.0).stretch(z, count, torch.ones(2, 1)).flatten().tolist()
+        [2.3333332538604736, 0.25]
+        """
+        way, steps = way_of(z, count)
+        return (self.step + way / unit) / (self.step + self.step * steps) if self.step > 0 else torch.ones_like(way)
 
 
 class _Rows(NamedTuple):
@@ -170,6 +186,12 @@ def last_steps(z: Tensor, count: Tensor, lags: int) -> Tensor:
     """
     end = count[:, None] - 1 - torch.arange(lags, device=count.device)
     return torch.where(end >= 1, z.gather(1, end.clamp(min=0)) - z.gather(1, (end - 1).clamp(min=0)), 0)
+
+
+def way_of(z: Tensor, count: Tensor) -> tuple[Tensor, Tensor]:
+    """Σ |z_t - z_{t-1}| over each window, and of how many steps, (N, 1)."""
+    there = torch.arange(1, z.shape[1], device=z.device) < count[:, None]
+    return (z.diff(dim=1).abs() * there).sum(1, keepdim=True), there.sum(1, keepdim=True)
 
 
 def _place(count: Tensor, season: int, horizon: int) -> Tensor:

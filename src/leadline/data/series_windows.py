@@ -375,16 +375,17 @@ class Windows(Inputs):
         found = Linear.of(z, count, coming, unit, self.season, self.moving)
         return Windows(**{**self.config, "linear": found})
 
-    def by_line(self, x: Tensor, code: Tensor | None) -> tuple[Tensor, Tensor, Tensor] | None:
-        """The value of a season ago, the linear forecast and how far that strays, all (N, H), as y has them; None where
-        there is no such forecast.
+    def by_line(self, x: Tensor, code: Tensor | None) -> tuple[Tensor, Tensor, Tensor, Tensor] | None:
+        """The value of a season ago, the linear forecast and how far that strays, as y has them, and how far the steps
+        of the window go, all (N, H); None where there is no such forecast.
         """
         if self.linear is None:
             return None
-        b = self.linear(x[..., 0].double(), self._count(x), self.season)
+        z, count = x[..., 0].double(), self._count(x)
+        b, stretch = self.linear(z, count, self.season), self.linear.stretch(z, count, self.unit(x))
         spread = torch.tensor(self.linear.spread, dtype=torch.float64).clamp(min=1e-9).expand(len(x), -1)
         spread = spread if self.scaled else spread * self.units(code, len(x))[1]
-        return self.as_asked(self.naive(x), x, code), self.as_asked(b, x, code), spread
+        return self.as_asked(self.naive(x), x, code), self.as_asked(b, x, code), spread, stretch.cpu().expand_as(spread)
 
     def as_asked(self, z: Tensor, x: Tensor, code: Tensor | None) -> Tensor:
         """Values in deviations from the mean of their series, z (N, H), as y has them."""
@@ -455,4 +456,6 @@ def _clock(fields: Mapping[str, Any], dates: Mapping[str, Any]) -> Clock:
 
 
 def _linear(fields: Mapping[str, Any]) -> Linear:
-    return Linear(tuple(map(tuple, fields["weights"])), tuple(fields["spread"]), fields.get("lags", 0))
+    return Linear(
+        tuple(map(tuple, fields["weights"])), tuple(fields["spread"]), fields.get("lags", 0), fields.get("step", 0.0)
+    )

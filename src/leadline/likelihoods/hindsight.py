@@ -2,37 +2,46 @@
 
     a     = s + v (b - s)                        from the value of a season ago to the linear forecast,            (1)
     c     = a + w (m - a)                        and on to the network: what is forecast at o                      (2)
-    v_o   = clip((n κ H / 2 + Σ r d) / (n κ H + Σ d²), 0, 1)     r = (y - s) / ρ,  d = (b - s) / ρ                 (3)
-    w_o   = clip(Σ r d / (2 n κ H + Σ d²), 0, 1)                 r = (y - a) / ρ,  d = (m - a) / ρ                 (4)
-    κ     = (n H + Σ r²) / (n H + N)             over N values; 2 n in place of n for (4)                          (5)
-    e     = u (y - c) / (end - m)                an error in units of its own spread, ±1.645 at the ends           (6)
-    f_o²  = (n H + Σ e²) / (n H + N)             how much further than they said                                   (7)
-    V'    = c + f (V - m)                        the law that is forecast: the network's, moved and stretched      (8)
+    x_o   = Σ_j j p(j),   j = 0, 0.1 … 1         each of the shares v, w and q, by the N values known at o         (3)
+    p(j)  ∝ e^{-λj} (n μ + Σ |ε_j| / H)^{-(n + N/H)} Π k^{-j/H}
+    v       λ = 0,  ε_j = (y - s - j (b - s)) / ρ,  without the product                                            (4)
+    w       λ = n,  ε_j = (y - a - j (m - a)) / ρ,  without the product
+    e     = u (y - c) / (end - m)                an error in units of its own spread, ±1.645 at the ends           (5)
+    q       λ = n,  ε_j = e k^{-j}                                                                                 (6)
+    f_o²  = (n H + Σ (e k^{-q})²) / (n H + N)    how much further than they said                                   (7)
+    V'    = c + f k^q (V - m)                    the law that is forecast: the network's, moved and stretched      (8)
     t_o   = t_ν(level) / t_∞(level)              of Student's law, ν = n + N / H: f is known by so many windows    (9)
     g_o   = g_{o-1} + η (missed - (1 - level))   missed: the share of H intervals for v_o that do not hold it     (10)
-    ends' = c + f t e^g (ends - m)               the interval of a level                                          (11)
+    ends' = c + f k^q t e^g (ends - m)           the interval of a level                                          (11)
 
 Sums are over what lies behind the training part and is known at o: only values that have come by the origin of a
-forecast have a part in it. By (3) and (4) each forecaster is followed as far as it has been right on values that it did
-not learn from; windows that overlap count as the H-th part of one each, in units of how far all stray (5). Until they
-speak, forecasts go half of the way to the linear one (series_linear.py), as by n windows, and not at all to that of the
-network, as by 2 n: a network can say anything, and the same values have chosen its epoch. Where neither has told more
-than the value of a season ago, that is what is forecast. The spread that a network learns is that of the rows that it
-learned from: by (7) laws are as wide as they have missed, and by (9) their intervals wider while few windows have told
-so. By (10) intervals grow with every value outside of them and shrink a little with every one inside, so that over a
-long time they hold the share that they promise, whatever the series does (Gibbs and Candès, 2021). A score of V' is one
-of V:
+forecast have a part in it. A share is the mean of what it may be, each as likely as it makes the errors that came,
+where they follow Laplace's law of a scale that nobody knows: (3) is the integral over it, with n values of the usual
+size put before all others. Errors count by their size, not by its square, so that one storm does not outweigh what is
+told every day; windows that overlap count as the H-th part of one each. By (4) each forecaster is followed as far as it
+has been right on values that it did not learn from. Until they speak, forecasts go half of the way to the linear one
+(series_linear.py), and by e^{-λj} a fifth of the way from there to that of the network: a network can say anything, and
+the same values have chosen its epoch. Where neither has told more than the value of a season ago, that is what is
+forecast. The spread that a network learns is that of the rows that it learned from. By (6) laws are wider where the
+steps of a window are longer than those of training, and narrower where they are shorter, as far as these have told how
+far values stray: there is more to fear in a storm than in the calm behind it, and next to nothing where a series has
+come to rest. By (7) they are besides as wide as they have missed, and by (9) their intervals wider while few windows
+have told so. By (10) intervals grow with every value outside of them and shrink a little with every one inside, so that
+over a long time they hold the share that they promise, whatever the series does (Gibbs and Candès, 2021). A score of V'
+is one of V:
 
-    CRPS(V', y) = f CRPS(V, m + (y - c) / f)                                                                      (12)
+    CRPS(V', y) = f k^q CRPS(V, m + (y - c) / (f k^q))                                                            (12)
 
 Notation   m -> median and ends -> interval of V, what the network says;  b -> linear forecast;  s -> value of a season
-           ago;  ρ -> how far b strays in training;  H -> horizon;  u = 1.645, the 95 % quantile of the standard normal;
-           n = 4;  η = 0.1
+           ago;  ρ -> how far b strays in training;  k -> how far the steps of the window go, beside those of training;
+           H -> horizon;  u = 1.645, the 95 % quantile of the standard normal;  μ = √(2/π), its mean size;  n = 4;
+           η = 0.1
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -45,8 +54,10 @@ from leadline.errors import UserError
 from leadline.likelihoods.crps import crps
 from leadline.likelihoods.prediction import Prediction
 
-_LEVEL, _U = 0.9, 1.6448536  # of the ends of eq. 6
+_LEVEL, _U = 0.9, 1.6448536  # of the ends of eq. 5
 _USUAL = 4.0  # n
+_SIZE = math.sqrt(2 / math.pi)  # μ
+_SHARES = torch.linspace(0, 1, 11, dtype=torch.float64)  # j
 _PACE = 0.1  # η
 
 
@@ -55,7 +66,7 @@ class Hindsight:
     """What is known at the origin of each row, in float64.
 
     Args:
-        v, w, f: eqs. 3, 4 and 7, (N, 1).
+        v, w, f: of eqs. 1 and 2, and f k^q of eq. 8, (N, 1).
         g: logarithm of t e^g (eqs. 9, 10), (N, 1).
         a: eq. 1, (N, H); None where a law is followed all the way.
     """
@@ -127,23 +138,23 @@ def of_parts(
         return Hindsight.none(sum(map(len, parts)))
     joined = _Told(*(torch.cat(columns) for columns in zip(*told)))
     codes = [torch.zeros(len(part), dtype=torch.int64) if part.group is None else part.group.cpu() for part in parts]
-    code, known = torch.cat(codes), torch.empty(len(joined.y), 4, dtype=torch.float64)
+    code, known = torch.cat(codes), torch.empty(len(joined.y), 5, dtype=torch.float64)
     for name in code.unique().tolist():
         known[code == name] = learned(_Told(*(column[code == name] for column in joined)), level)[:-1]
-    v, w, f, g = known.split(1, 1)
+    v, w, q, f, g = known.split(1, 1)
     a = joined.s + v * (joined.b - joined.s) if weighed and inputs.linear is not None else None
-    return Hindsight(v, w, f, g, a)
+    return Hindsight(v, w, f * joined.k[:, :1] ** q, g, a)
 
 
 def at_end(inputs: Windows, law: Prediction | None, rows: Split, level: float) -> Tensor:
-    """v, w, f and log t e^g behind the last value of a series, (1, 4). Where nothing has come, nothing speaks against
-    the network.
+    """v, w, q, f and log t e^g behind the last value of a series, (1, 5). Where nothing has come, nothing speaks
+    against the network.
 
     Args:
         law: of the rows that were not learned from; None where there are none.
     """
     told = None if law is None else _told(inputs, law, rows, level, True)
-    return torch.tensor([[1.0, 1.0, 1.0, 0.0]], dtype=torch.float64) if told is None else learned(told, level)[-1:]
+    return torch.tensor([[1.0, 1.0, 0.0, 1.0, 0.0]], dtype=torch.float64) if told is None else learned(told, level)[-1:]
 
 
 def apart_in(rows: Split, horizon: int) -> int:
@@ -160,7 +171,8 @@ class _Told(NamedTuple):
     s: Tensor
     b: Tensor
     rho: Tensor
-    low: Tensor  # ends of eq. 6
+    k: Tensor
+    low: Tensor  # ends of eq. 5
     high: Tensor
     least: Tensor  # ends of the level
     most: Tensor
@@ -176,46 +188,50 @@ def _told(inputs: Windows, law: Prediction, rows: Split, level: float, weighed: 
     except UserError:
         return None
     line = inputs.by_line(rows.x, rows.group) if weighed else None
-    return _Told(_flat(rows.y).cpu(), m, *(line or (m, m, torch.ones_like(m))), *ends)
+    one = torch.ones_like(m)
+    return _Told(_flat(rows.y).cpu(), m, *(line or (m, m, one, one)), *ends)
 
 
 def learned(told: _Told, level: float) -> Tensor:
-    """v, w, f and log t e^g at each of the N origins of one series in the order of time, and behind the last value:
-    (N + 1, 4).
+    """v, w, q, f and log t e^g at each of the N origins of one series in the order of time, and behind the last value:
+    (N + 1, 5).
 
     Of two origins with H or more between them in this order there are as many steps between them in time, or more: no
     error counts before it is known.
     """
     from scipy.special import ndtri, stdtrit
 
-    y, m, s, b, rho = told[:5]
-    v = _followed((y - s) / rho, (b - s) / rho, 0.5, _USUAL)  # eq. 3
+    y, m, s, b, rho, k = told[:6]
+    v = _share(lambda j: (y - s - j * (b - s)) / rho, 0.0)  # eq. 4
     a = s + v[:-1] * (b - s)
-    w = _followed((y - a) / rho, (m - a) / rho, 0.0, 2 * _USUAL)  # eq. 4
+    w = _share(lambda j: (y - a - j * (m - a)) / rho, _USUAL)
     away = y - a - w[:-1] * (m - a)
-    e = _U * away / torch.where(away < 0, m - told.low, told.high - m).clamp(min=1e-12)  # eq. 6
-    f = _strayed(e, _USUAL).sqrt()  # eq. 7
-    reach = torch.where(away < 0, m - told.least, told.most - m).clamp(min=1e-12)
-    windows = _USUAL + _known(torch.ones_like(y)) / y.shape[1]
+    e = _U * away / torch.where(away < 0, m - told.low, told.high - m).clamp(min=1e-12)  # eq. 5
+    q = _share(lambda j: e * k**-j, _USUAL, k)  # eq. 6
+    usual, every = _USUAL * y.shape[1], _known(torch.ones_like(y))
+    f = ((usual + _known((e * k ** -q[:-1]).square())) / (usual + every)).sqrt()  # eq. 7
+    reach = torch.where(away < 0, m - told.least, told.most - m).clamp(min=1e-12) * k ** q[:-1]
+    windows = _USUAL + every / y.shape[1]
     t = torch.from_numpy(stdtrit(windows.numpy(), (1 + level) / 2) / ndtri((1 + level) / 2))  # eq. 9
     g = _paced((away.abs() / reach / (f * t)[:-1]).log(), level)
-    return torch.cat([v, w, f, g + t.log()], 1)
+    return torch.cat([v, w, q, f, g + t.log()], 1)
 
 
-def _followed(r: Tensor, d: Tensor, first: float, windows: float) -> Tensor:
-    """How far what is d away has been right, where r away was (eqs. 3 to 5), (N + 1, 1).
+def _share(missed: Callable[[float], Tensor], against: float, k: Tensor | None = None) -> Tensor:
+    """How far to go (eq. 3), (N + 1, 1).
 
     Args:
-        first: what it is taken for until values speak, as by so many windows.
+        missed: ε of a share, (N, H).
+        against: λ.
+        k: of eq. 6, (N, H).
     """
-    prior = windows * _strayed(r, windows) * r.shape[1]
-    return ((first * prior + _known(r * d)) / (prior + _known(d.square()))).clamp(0, 1)
-
-
-def _strayed(e: Tensor, windows: float) -> Tensor:
-    """The mean square of what should be 1, and is taken for it until values speak, (N + 1, 1)."""
-    usual = windows * e.shape[1]
-    return (usual + _known(e.square())) / (usual + _known(torch.ones_like(e)))
+    far = [missed(float(j)).abs() for j in _SHARES]
+    H = far[0].shape[1]
+    windows = _USUAL + _known(torch.ones_like(far[0])) / H
+    told = -windows * torch.cat([_USUAL * _SIZE + _known(own) / H for own in far], 1).log() - against * _SHARES
+    if k is not None:
+        told = told - _SHARES * _known(k.log()) / H
+    return told.softmax(1) @ _SHARES[:, None]
 
 
 def _known(values: Tensor) -> Tensor:
