@@ -253,6 +253,7 @@ class Results:
             "wrong": wrong,
             "seconds": round(seconds),
             "told": told,
+            "last": (printed.strip().splitlines() or [""])[-1][:200],
         }
         with (self.folder / "log.txt").open("a", encoding="utf-8") as log:
             log.write(f"\n===== {name}: python -m {part.words}\n{printed}\n{wrong}\n")
@@ -269,7 +270,7 @@ class Results:
                 mark = {True: "yes", False: "NO"}[bar["met"]] if bound else ""
                 lines.append(f"{name:18} {bar['what']:62} {bar['found']:>12,.4g}  {bound:>12}  {mark}")
             if part["wrong"] or not part["bars"]:
-                lines.append(f"{name:18} {part['wrong'] or 'done'}")
+                lines.append(f"{name:18} {part['wrong'] or part['last']}")
         return "\n".join(lines) + "\n"
 
     @property
