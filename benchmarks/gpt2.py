@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import gc
+import gzip
 import json
 import tempfile
 import time
@@ -68,7 +69,9 @@ class _Block(nn.Module):
 
 
 def rows_of(text: Path) -> tuple[Tensor, Tensor]:
-    words = text.read_text(encoding="utf-8", errors="replace")
+    opened = gzip.open if text.suffix == ".gz" else open
+    with opened(text, "rt", encoding="utf-8", errors="replace") as file:
+        words = file.read()
     tokenizer = Tokenizer.train([words], kind="bpe", num_tokens=16_000)
     stream = torch.tensor(tokenizer.encode(words))
     count = (len(stream) - 1) // T
