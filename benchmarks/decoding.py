@@ -1,8 +1,8 @@
-"""Words a second of a GPT-2 of 124 million weights, ours beside transformers' generate, in one run. Prints JSON.
+"""Tokens a second of a GPT-2 of 124 million weights, ours beside transformers' generate, in one run. Prints JSON.
 
     PYTHONPATH=src python -m benchmarks.decoding [--batches 1 64] [--prompt 32] [--new 224] [--device cuda] [--compile]
 
-Needs transformers besides. Both take the likeliest word, in bfloat16 on a GPU, from random weights of the same shapes;
+Needs transformers besides. Both take the likeliest token, in bfloat16 on a GPU, from random weights of the same shapes;
 nothing stops a row early. The best of a few runs after one to warm up is told.
 """
 
@@ -74,9 +74,9 @@ def main() -> None:
     size, found = SIZES[options.size], {}
     for batch in options.batches:
         prompts = torch.randint(0, size["num_tokens"], (batch, options.prompt), device=options.device)
-        words = batch * options.new
-        own = words / ours(prompts, options.new, size, options.compile, options.times)
-        other = words / theirs(prompts, options.new, size, options.times)
+        tokens = batch * options.new
+        own = tokens / ours(prompts, options.new, size, options.compile, options.times)
+        other = tokens / theirs(prompts, options.new, size, options.times)
         found[batch] = {"leadline": round(own, 1), "transformers": round(other, 1), "ratio": round(own / other, 2)}
     device = torch.cuda.get_device_name() if options.device.startswith("cuda") else options.device
     told = {"tokens_per_second_by_batch": found, "device": device, "torch": torch.__version__}

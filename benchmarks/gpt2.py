@@ -3,8 +3,8 @@
     PYTHONPATH=src python -m benchmarks.gpt2 --text bible.txt [--batch 32] [--steps 200] [--only trainer plain fit]
 
 All begin with the same weights and take as many steps with AdamW, warm-up and a cosine over rows of 1,024 tokens out of
-one text. Prints tokens a second of steady training (what is compiled in the first steps is left out), the share of the
-chip's matrix products, peak memory and the loss of every tenth step as one JSON object; --draw writes the curves.
+one text. Prints tokens a second of steady training (what is compiled in the first steps is left out), teraflops,
+peak memory and the loss of every tenth step as one JSON object; --draw writes the curves.
 """
 
 from __future__ import annotations

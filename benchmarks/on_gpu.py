@@ -64,10 +64,10 @@ class Part(NamedTuple):
 def decoding(told: dict[str, Any]) -> list[Bar]:
     found = told["tokens_per_second_by_batch"]
     return [
-        Bar("GPT-2 124M, words/s of 1 row, over transformers", found["1"]["ratio"], 50),
-        Bar("GPT-2 124M, words/s of 1 row", found["1"]["leadline"], 2_000),
-        Bar("GPT-2 124M, words/s of 64 rows, over transformers", found["64"]["ratio"], 10),
-        Bar("GPT-2 124M, words/s of 64 rows", found["64"]["leadline"], 30_000),
+        Bar("GPT-2 124M, tokens/s of 1 row, over transformers", found["1"]["ratio"], 50),
+        Bar("GPT-2 124M, tokens/s of 1 row", found["1"]["leadline"], 2_000),
+        Bar("GPT-2 124M, tokens/s of 64 rows, over transformers", found["64"]["ratio"], 10),
+        Bar("GPT-2 124M, tokens/s of 64 rows", found["64"]["leadline"], 30_000),
     ]
 
 
