@@ -21,6 +21,7 @@ from leadline.engine.keeper import read_newest
 from leadline.engine.record import Record
 from leadline.errors import RunError, UserError
 from leadline.interop import hugging_face
+from leadline.interop.beside import TOKENIZER
 from leadline.interop.filling import Filled, fill
 from leadline.models import MODELS, build, choices, lora, merged
 
@@ -44,13 +45,13 @@ class Beginning:
     @property
     def tokenizer(self) -> Path | None:
         """Where the tokenizer stands that these weights were trained with; None where there is none."""
-        path = self.path / hugging_face.TOKENIZER
+        path = self.path / TOKENIZER
         return path if path.is_file() else None
 
     @property
     def source_tokenizer(self) -> Path | None:
         """Where that of the sources stands, which have one of their own; None where they have none."""
-        path = self.path / f"source_{hugging_face.TOKENIZER}"
+        path = self.path / f"source_{TOKENIZER}"
         return path if path.is_file() else None
 
     def build(self, data: Data, dim_output: int, seed: int = 0, **options: Any) -> tuple[nn.Module, Filled]:

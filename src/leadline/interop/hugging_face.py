@@ -4,6 +4,9 @@
     save(model, folder)   the same way back; transformers' from_pretrained reads it          (2)
     fetch(name)           a folder out of the hub. Nothing is downloaded unless this is called
 
+A model that was loaded takes along what stood beside its weights, such as special tokens, names of classes and the
+files of its tokenizer (`leadline.interop.beside`), and is saved with it.
+
 Only safetensors are read, never pickle: a file of a stranger can be refused but can do no harm. Every tensor must find
 its place and every place its tensor, or the message names those that do not. What is known of a family is in one file:
 
@@ -40,6 +43,7 @@ from torch import Tensor, nn
 
 from leadline.engine.files import replace_bytes, replace_json, sync_folder
 from leadline.errors import CheckpointError, ShapeError, UnknownName, UserError
+from leadline.interop.beside import FILES, TOKENIZER, Beside
 from leadline.interop.filling import Filled, fill, listed
 from leadline.interop.place import Place, place_of
 from leadline.layers.low_rank_update import LowRankUpdate
@@ -58,7 +62,7 @@ FAMILIES = {
     "t5": ("T5", "leadline.interop.t5"),
 }
 
-CONFIG, WEIGHTS, INDEX, TOKENIZER = "config.json", "model.safetensors", "model.safetensors.index.json", "tokenizer.json"
+CONFIG, WEIGHTS, INDEX = "config.json", "model.safetensors", "model.safetensors.index.json"
 _MOST_JSON = 64 * 2**20  # bytes of a config or an index
 
 
@@ -74,19 +78,24 @@ def load(folder: str | Path, *, new_head: bool = False, **options: Any) -> nn.Mo
     opened = Folder.open(folder)
     opened.expect(new_head, **options)
     model = opened.build(**options)
-    opened.fill(model)
+    filled, beside = opened.fill(model), Beside.of(opened.path, opened.config)
+    drawn = any(name.startswith(_head(opened.family)) for name in filled.new)
+    model.beside = beside.without_classes() if drawn else beside  # type: ignore[assignment]
     return model
 
 
 def save(model: nn.Module, folder: str | Path, tokenizer: Tokenizer | None = None) -> Path:
     """Write a model as transformers would (2), and its tokenizer where one is given, in place of what was there.
 
-    Updates of low rank (`leadline.models.lora`) are folded in on the way; the model itself keeps them.
+    Updates of low rank (`leadline.models.lora`) are folded in on the way; the model itself keeps them. A model that was
+    loaded from a folder brings special tokens, names of classes and files of that folder along; with another tokenizer,
+    what was of the old one stays behind.
     """
     family, folder = _family_of(model), Path(folder)
     if any(isinstance(module, LowRankUpdate) for module in model.modules()):
         model = merged(model)
-    config, own = family.hf_config_of(model), model.state_dict()
+    beside = getattr(model, "beside", Beside({}, {})).read_by(tokenizer)
+    config, own = _told(beside.joined(family.hf_config_of(model)), tokenizer), model.state_dict()
     tensors: dict[str, Tensor] = {}
     for name, place in places_of(family, model).items():
         parts = place.write(own[name].detach().cpu())
@@ -103,7 +112,9 @@ def save(model: nn.Module, folder: str | Path, tokenizer: Tokenizer | None = Non
             temporary.unlink(missing_ok=True)
         (folder / INDEX).unlink(missing_ok=True)  # of shards that stood here before
         replace_json(folder / CONFIG, config)
-        if tokenizer is not None:
+        for name, content in beside.files.items():
+            replace_bytes(folder / name, content)
+        if tokenizer is not None and TOKENIZER not in beside.files:
             replace_bytes(folder / TOKENIZER, tokenizer.to_json().encode())
         sync_folder(folder)
     except (OSError, SafetensorError) as error:
@@ -113,6 +124,15 @@ def save(model: nn.Module, folder: str | Path, tokenizer: Tokenizer | None = Non
             do="Name another folder, or make room",
         ) from None
     return folder
+
+
+def _told(config: dict[str, Any], tokenizer: Tokenizer | None) -> dict[str, Any]:
+    """A config with the tokens that close and begin a document, where it has a place for them that is empty."""
+    if tokenizer is None:
+        return config
+    begins = tokenizer.end if tokenizer.start is None else tokenizer.start
+    told = {"eos_token_id": tokenizer.end, "bos_token_id": begins}
+    return {**config, **{name: value for name, value in told.items() if name in config and config[name] is None}}
 
 
 def tokenizer(folder: str | Path) -> Tokenizer:
@@ -144,7 +164,7 @@ def fetch(name: str, revision: str | None = None) -> Path:
             got="no such package",
             do="pip install huggingface_hub, or download the folder another way and load it",
         ) from None
-    wanted = [CONFIG, "*.safetensors", INDEX, TOKENIZER]
+    wanted = [CONFIG, "*.safetensors", INDEX, *FILES]
     return Path(snapshot_download(name, revision=revision, allow_patterns=wanted))
 
 
@@ -242,7 +262,7 @@ class Folder:
         Args:
             options: names of those that were not as config.json has them.
         """
-        owner, head = type(model).__name__, tuple(getattr(self.family, "HEAD", ("head.",)))
+        owner, head = type(model).__name__, _head(self.family)
         wanted = [name for name in filled.new if not (new_head and name.startswith(head))]
         for name, there, here in filled.unlike:
             if name in wanted:
@@ -296,6 +316,11 @@ class Folder:
                 else:
                     parts.append(_finite(theirs, opened[file].get_tensor(self.stored[theirs]), file))
             yield name, _read(place, parts, self.path)
+
+
+def _head(family: ModuleType) -> tuple[str, ...]:
+    """With which names the tensors of a head of ours begin."""
+    return tuple(getattr(family, "HEAD", ("head.",)))
 
 
 def places_of(family: ModuleType, model: nn.Module) -> dict[str, Place]:
