@@ -30,18 +30,18 @@ class Settings:
     """update rule: sgd, nesterov, adam, adamw, amsgrad, nadam, radam, rmsprop, adagrad, adadelta, muon, yogi, swats,
     averaged, nesterov_printed, nesterov_ahead, sign, adam_printed, sam, entropy, lbfgs"""
     weight_decay: float = 0.01
-    """pull of the weights towards 0, at least 0"""
+    """strength of the pull of the weights towards 0, at least 0"""
     decay_on: str = "all"
     """which weights are pulled: all, or matrices and kernels, which leaves biases and scales of normalisations alone"""
     momentum: float = 0.9
-    """of sgd, the nesterovs, averaged, rmsprop, swats, muon and sam, from 0 to below 1"""
+    """momentum of sgd, the nesterovs, averaged, rmsprop, swats, muon and sam, from 0 to below 1"""
     schedule: str = "cosine"
-    """of the learning rate after warm-up: constant, cosine, linear, step(epochs, factor), restarts(cycles, growth),
-    cyclic(valleys, lowest), inverse(steps, power), one_cycle(rise), which brings its own warm-up"""
+    """how the learning rate goes on after warm-up: constant, cosine, linear, step(epochs, factor), restarts(cycles,
+    growth), cyclic(valleys, lowest), inverse(steps, power), one_cycle(rise), which brings its own warm-up"""
     warmup: float = 0.05
     """part of the run in which the learning rate rises, from 0 to below 1"""
     clip: float | None = None
-    """largest norm of the gradient, above 0; None leaves it alone"""
+    """largest norm of the gradient, above 0: longer ones are scaled down; None does not clip"""
     regularize: tuple[str, ...] = ()
     """regularisers in order, a number in brackets where one is needed, such as l1(1e-4)"""
     init: str = "own"
@@ -50,8 +50,8 @@ class Settings:
     init_scale: float = 1.0
     """factor on all first weights of matrices and kernels, above 0"""
     average: str = "none"
-    """of the weights that are validated and kept: none, ema(decay) over steps, or swa(start) over the ends of epochs,
-    from that share of the run on"""
+    """which average of the weights is validated and kept: none, ema(decay) over steps, or swa(start) over the ends of
+    epochs, from that share of the run on"""
     replacement: bool = False
     """draw an epoch's rows with replacement: some come twice, some not at all"""
     carry_state: bool = False
@@ -60,14 +60,14 @@ class Settings:
     accumulate: int = 1
     """micro-batches a step, at least 1: the same gradient in less memory"""
     recompute: bool = False
-    """compute the inside of each block of a transformer again on the way back, in place of keeping it: the same
-    gradient in less memory, a step takes about a third longer"""
+    """compute the inside of each block of a transformer again on the way back, instead of keeping it: the same
+    gradient in less memory, while a step takes about a third longer"""
     patience: int | None = None
     """epochs without improvement before the run stops, at least 1; None never stops early"""
     validate_every: int = 1
     """epochs between validations, at least 1"""
     seed: int = 0
-    """of first weights, order and noise, at least 0"""
+    """seed for first weights, order and noise, at least 0"""
     precision: str = "auto"
     """float32, float64, tf32 (matrix products in 10 bits), bf16 (mixed), or auto: float32 on a CPU; on a GPU bf16 for
     convolutions and for models above a million weights, else tf32"""

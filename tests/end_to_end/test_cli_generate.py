@@ -104,12 +104,12 @@ def test_a_prompt_comes_from_a_file(run, capsys, tmp_path):
         (("--prompt", "a", "--prompt-file", "b"), "the prompt must come from one place"),
         (("--prompt-file", "nowhere.txt"), "--prompt-file must be a file of text. Got no file nowhere.txt"),
         (("--prompt", "a dog ran " * 20, "--no-slide"), "a prompt must leave a place in the context of 24 tokens"),
-        (("--lines",), "--lines is of a file of prompts"),
+        (("--lines",), "--lines needs a file of prompts"),
         (("--stop", ""), "a stop text must have a character"),
         (("--allowed", "\u4e2d"), "there must be a token of the characters that are allowed"),
         (("--most", "0"), "most must be a whole number of at least 1"),
         (("--temperature", "-1"), "temperature must be a number of at least 0"),
-        (("--diversity", "1"), "--groups and --diversity are of beams"),
+        (("--diversity", "1"), "--groups and --diversity need beams"),
         (("--beams", "2", "--count", "3"), "count must be a whole number from 1 to 2"),
         (("--seed", "-1"), "seed must be a whole number from 0 to 2^62 - 1. Got seed=-1"),
         (("--seed", "-1", "--beams", "2"), "seed must be a whole number from 0"),
@@ -198,10 +198,10 @@ def test_texts_are_piped_in(run, capsys, monkeypatch):
     for more in ((), ("--lines",)):
         monkeypatch.setattr("sys.stdin", io.StringIO("\n"))
         told = answer(capsys, run, "--prompt-file", "-", *more, "--most", 2, code=2 if more else 0)
-        assert not more or "--prompt-file must hold texts, one a line. Got nothing piped in" in told["error"]
+        assert not more or "--prompt-file must hold texts, one a line. Got nothing on standard input" in told["error"]
     for closed in (None, _Closed()):
         monkeypatch.setattr("sys.stdin", closed)
-        assert "must be there to be read" in answer(capsys, run, "--prompt-file", "-", code=2)["error"]
+        assert "standard input, which must hold text" in answer(capsys, run, "--prompt-file", "-", code=2)["error"]
         assert main(["predict", run, "-"]) == 2
 
 

@@ -145,7 +145,7 @@ MISTAKES = [
     ),
     ("train moons --model GCN", "GCN must be given a graph"),
     ("predict {run} {nodes} --edges gone.csv", "a table's file must exist"),
-    ("predict {run} {edges}", "edges.csv must have paper, which name what is asked"),
+    ("predict {run} {edges}", "edges.csv must have paper, which name what to predict"),
     ("predict {run} {bad}", "rows must name nodes of the graph that the run was trained on: p0, p1"),
     ("predict {run} {thin} --edges {edges}", "rows must have the columns that the model was trained on"),
     ("evaluate {run} --data {thin}", "a graph must have edges"),

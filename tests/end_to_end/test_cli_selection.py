@@ -62,7 +62,7 @@ def test_folds_of_text_are_refused_before_any_is_read(cars, capsys, monkeypatch,
         Path("words", f"{k}.txt").write_text("the cat sat on the mat " * 20)
     monkeypatch.setattr("leadline.cli.recipe.load", lambda *args, **options: pytest.fail("the text was read"))
     code, _, err = asked(capsys, line)
-    assert code == 2 and "folds must be of a table or of pictures. Got --folds 3 on" in err
+    assert code == 2 and "folds need a table or pictures. Got --folds 3 on" in err
 
 
 @pytest.mark.parametrize(
@@ -79,7 +79,7 @@ def test_folds_of_text_are_refused_before_any_is_read(cars, capsys, monkeypatch,
         ("search cars.csv --target price --space lr=lgo:1:2", "Did you mean log"),
         ("search cars.csv --target price --space lrr=log:1:2", "Did you mean lr"),
         ("search cars.csv --target price --space lr=log:1e-3:1 --method tpa", "Did you mean tpe"),
-        ("search --space lr=log:1e-3:1", "which data"),
+        ("search --space lr=log:1e-3:1", "needs data"),
         ("search cars.csv --target price --space hidden=choice:a:b", "--hidden must be"),
     ],
 )

@@ -102,7 +102,7 @@ def test_a_run_that_reads_is_measured_on_texts_packed_as_in_training(walk, tmp_p
 
 
 def test_what_cannot_be_measured_says_what_it_wants(told, walk):
-    assert "must be measured on a table. Got the folder texts" in told("evaluate", "runs/classes", "--data", "texts")
+    assert "must be evaluated on a table. Got the folder texts" in told("evaluate", "runs/classes", "--data", "texts")
     assert "no nowhere.txt" in told("evaluate", "runs/next", "--data", "nowhere.txt")
     (walk / "unknown.csv").write_text("review,stars\nfine,sideways\n")
     assert "sideways" in told("evaluate", "runs/classes", "--data", "unknown.csv")
@@ -194,7 +194,9 @@ def test_folders_that_hold_too_little_say_so_whatever_flags_come_with_them(told,
 
 def test_tables_of_text_that_are_not_read_as_text(told, walk):
     assert "--task pairs" in told("train", "pairs.tsv")
-    assert "for a flag of text. Got --num-tokens" in told("train", "pairs.tsv", "--num-tokens", "400")
+    assert "this flag needs a table that is read as text. Got --num-tokens" in told(
+        "train", "pairs.tsv", "--num-tokens", "400"
+    )
     assert "one column of text. Got 2" in told("train", "reviews.csv", "--text", "review,stars")
     both = ("--text", "review", "--source", "review", "--target", "stars")
     assert "for its texts or for pairs" in told("train", "reviews.csv", *both)
@@ -240,7 +242,7 @@ def test_weights_come_with_their_tokenizer(told, walk):
     shutil.copytree(walk / "runs" / "masked", walk / "lost", dirs_exist_ok=True)
     (walk / "lost" / "tokenizer.json").unlink()
     assert "no tokenizer.json in lost" in told(*tune, "lost")
-    assert "--kind is of a tokenizer that is trained" in told(*tune, "runs/masked", "--kind", "bytes")
+    assert "--kind is for a tokenizer that is trained here" in told(*tune, "runs/masked", "--kind", "bytes")
     shutil.copytree(walk / "runs" / "next", walk / "damaged", dirs_exist_ok=True)
     (walk / "damaged" / "tokenizer.json").write_text('{"a": ')
     assert "damaged/tokenizer.json as it was written" in told("generate", "damaged", "--prompt", "a")

@@ -43,7 +43,7 @@ def first(run):
 def test_the_trunk_of_a_run_begins_another(moons, capsys, tmp_path):
     code, told = shell(capsys, "blobs", "--num", 60, "--from", moons.folder, "--folder", tmp_path / "next")
     assert code == 0
-    assert f"MLP begun from {moons.folder}: 4 tensors loaded; new: head.weight" in told
+    assert f"MLP starts from {moons.folder}: 4 tensors loaded; new: head.weight" in told
     began, ended = first(tmp_path / "next"), moons.model.state_dict()
     assert all(torch.equal(began[name], ended[name]) for name in began if not name.startswith("head"))
     config = json.loads((tmp_path / "next" / "run.json").read_text())
@@ -67,9 +67,9 @@ def test_what_is_new_follows_the_seed(moons):
 @pytest.mark.parametrize(
     ("words", "must"),
     [
-        (("--model", "Linear"), "--model must be the one that --from holds"),
-        (("--init", "he"), "--init draws first weights"),
-        (("--folds", "3"), "folds begin from first weights"),
+        (("--model", "Linear"), "--model must be the model in the folder of --from"),
+        (("--init", "he"), "--init is for random first weights"),
+        (("--folds", "3"), "folds train from random first weights"),
         (("--hidden", "5", "4"), "must hold weights that fit"),
     ],
 )
@@ -115,7 +115,7 @@ def test_a_folder_of_hugging_face_begins_a_classifier_of_text(capsys, tmp_path):
     flags = ("--text", "review", "--target", "stars", "--length", 40, "--from", tmp_path / "bert")
     code, told = shell(capsys, tmp_path / "reviews.csv", *flags, "--folder", "run")
     assert code == 0, told
-    assert "BERT begun from" in told and "new: pooler.weight" in told and "answer.weight" in told
+    assert "BERT starts from" in told and "new: pooler.weight" in told and "answer.weight" in told
     began, ended = first(tmp_path / "run"), bert.state_dict()
     shared = [name for name in began if name in ended]
     assert "tokens.weight" in shared and "positions.weight" in shared

@@ -25,8 +25,10 @@ MORE = "Exit code 1 says that a verdict differs from the one on record."
 def flags(argv: Sequence[str]) -> list[Flag]:
     return [
         Flag("all", Kind((bool,)), help="run every claim", default=False),
-        Flag("full", Kind((bool,)), help="the full setting, in place of the quick one", default=False),
-        Flag("folder", help="where figures are written; with --all none are unless it is given", default="claims"),
+        Flag("full", Kind((bool,)), help="the full setting, instead of the quick one", default=False),
+        Flag(
+            "folder", help="where figures are written; with --all none are written unless it is given", default="claims"
+        ),
         Flag("log", help="write the ledger to this file, as Markdown"),
     ]
 

@@ -80,5 +80,5 @@ def next_steps(run: Run, folder: str) -> list[str]:
 
 def _best(run: Run) -> str:
     if run.best_epoch is None:
-        return "no rows to validate on: the weights are those of the last epoch"
+        return "no validation rows: the weights are those of the last epoch"
     return f"the weights are those of epoch {run.best_epoch}, the best on the validation rows"

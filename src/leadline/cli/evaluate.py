@@ -27,10 +27,10 @@ def flags(argv: Sequence[str]) -> list[Flag]:
         Flag("split", help="train, val or test", default="test"),
         Flag(
             "data",
-            help="a file with the run's columns, the target among them, a folder of pictures with what is known of "
-            "each, or a file or folder of text, instead of a split",
+            help="instead of a split: a table with the run's columns and the target, a folder of labelled pictures, or "
+            "a file or folder of text",
         ),
-        Flag("edges", help="with --data: of a run on a graph, the edges between the nodes of FILE"),
+        Flag("edges", help="with --data, for a run on a graph: the table of edges between the nodes of FILE"),
     ]
 
 
@@ -38,7 +38,11 @@ def run(line: Line, screen: Screen) -> int:
     folder = need_run("evaluate", line)
     split, path = line.get("split", "test"), line.get("data")
     if path is not None and ("verb", "split") in line.values:
-        raise UserError("rows must come from one place", got=f"--split {split} and --data {path}", do="Keep one")
+        raise UserError(
+            "the rows must come from a split or from --data, not from both",
+            got=f"--split {split} and --data {path}",
+            do="Keep one",
+        )
     import leadline as ll
 
     trained = ll.load(folder)

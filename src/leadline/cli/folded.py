@@ -23,11 +23,15 @@ def check(line: Line, what: str) -> None:
     check_rows(line, what)
     if ("verb", "report") in line.values and line.get("report"):
         raise UserError(
-            "a report tells of one run, and folds are many", got="--report beside --folds", do="Leave one of them out"
+            "a report is about one run, and folds are several",
+            got="--report beside --folds",
+            do="Leave one of them out",
         )
     if line.get("rule") is not None:
         raise UserError(
-            "folds must be trained by gradient descent", got=f"--rule {line.get('rule')}", do="Leave one of them out"
+            "folds need a model that learns by gradient descent",
+            got=f"--rule {line.get('rule')}",
+            do="Leave one of them out",
         )
 
 
@@ -35,9 +39,9 @@ def check_rows(line: Line, what: str) -> None:
     """Refuse text: its tokenizer, which the training part makes, would have seen what a fold holds out."""
     if line.get("folds") and read_by(what, line.of("data")) == "text":
         raise UserError(
-            "folds must be of a table or of pictures",
+            "folds need a table or pictures",
             got=f"--folds {line.get('folds')} on {what}, which is text",
-            do="Leave it out: a part of the text is held out in any case",
+            do="Leave it out: a part of the text is held out for validation and test anyway",
         )
 
 
@@ -47,7 +51,7 @@ def run(made: Made, line: Line, folder: Path, screen: Screen) -> int:
 
     if made.rule is not None:
         raise UserError(
-            "folds must be trained by gradient descent",
+            "folds need a model that learns by gradient descent",
             got=f"{type(made.model).__name__}, which learns by {type(made.rule).__name__}",
             do="Add --optimizer adamw, or leave --folds out",
         )
@@ -70,7 +74,8 @@ def run(made: Made, line: Line, folder: Path, screen: Screen) -> int:
     cut = counted(scores.num, "fold")
     screen.say(
         f"{cut}, {scores.population.seconds:.1f} s. Mean and deviation are over the folds, each on its held-out rows; "
-        "the interval allows for the training rows that folds share. All rows: each by the model that has not seen it."
+        "the interval takes into account that folds share training rows. All rows: each row is predicted by the model "
+        "that was not trained on it."
     )
     if scores.ensemble:
         test = counted(len(made.data.test), "row")

@@ -40,8 +40,8 @@ def beside_naive(run: Run, split: str, screen: Screen) -> dict[str, Any]:
     )
     if found.followed is not None:
         screen.say(
-            f"the model goes {found.followed:.0%} of the way from {season} to a linear forecast, and from there "
-            f"{found.share:.0%} to that of the network: as far as each was right on what had come by then"
+            f"a forecast mixes three: it goes {found.followed:.0%} of the way from {season} to a linear forecast, and "
+            f"from there {found.share:.0%} of the way to the network's, by how well each did on earlier windows"
         )
     return {"forecast": found.to_dict()}
 
@@ -61,7 +61,7 @@ def whose(run: Run, told: bool = True) -> str:
     """
     if not isinstance(run.inputs, Windows) or run.inputs.linear is None:
         return ""
-    return "of the network alone" + ("; the forecasts that predict gives are told below" if told else "")
+    return "of the network alone" + ("; the scores of the forecasts that predict gives are below" if told else "")
 
 
 def shown(run: Run, evaluations: Mapping[str, Evaluation]) -> dict[str, Evaluation]:
@@ -83,7 +83,7 @@ def forecast_columns(trained: Run, table: Table, level: float | None) -> dict[st
         several = f"{counted(len(short), 'series', 'series')} of it, {next(iter(short))} first, hold"
         who = several if found.group else "the table holds"
         told = f"{who} {counted(min(short.values()), 'step')} where the model reads {window}"
-        print(f"note: {told}; forecasts of so few are less sure than they say", file=sys.stderr)
+        print(f"note: {told}; forecasts from so few steps are less certain than their intervals say", file=sys.stderr)
     columns = {name: list(cells) for name, cells in found.columns().items()}
     return {
         name: [f"{cell:.7g}" if isinstance(cell, float) and math.isfinite(cell) else _word(cell) for cell in cells]
@@ -100,9 +100,7 @@ def known_steps(trained: Run, path: str) -> tuple[Any, Any]:
     inputs = trained.inputs
     if isinstance(inputs, Windows):
         return inputs.known_rows(read(path))
-    raise DataError(
-        "sequences must be measured on a split", got=f"{path}, for a run on sequences", do="Leave --data out"
-    )
+    raise DataError("a run on sequences is evaluated on its own splits", got=f"--data {path}", do="Leave --data out")
 
 
 def sequence_columns(

@@ -1,7 +1,7 @@
-"""Write text with a run that has learned the next word, or translate with one that was trained on pairs. One text is
-shown word by word as it comes; several one after the other. Words are drawn as often as the model finds them likely:
+"""Write text with a run that predicts the next token, or translate with a run that was trained on pairs. A single text
+is shown as it is written, several texts one after the other. Tokens are sampled with the probabilities of the model:
 --temperature 0 takes the likeliest, --top-k and --top-p leave unlikely ones out, --beams searches for likely texts. A
-text ends where the model closes the document, at --stop, or after --most words. The same seed gives the same text.
+text ends where the model ends the document, at --stop, or after --most tokens. The same seed gives the same text.
 """
 
 from __future__ import annotations
@@ -39,30 +39,40 @@ def flags(argv: Sequence[str]) -> list[Flag]:
         Flag(
             "prompt",
             _EACH,
-            help="how the text begins, or what is to be translated; may come several times; by default a new document",
+            help="how the text begins, or a sentence to translate; may be given several times; by default a new "
+            "document",
         ),
         Flag(
-            "prompt_file", help="a file that holds the prompt, - for what is piped in; a sentence a line to translate"
+            "prompt_file",
+            help="a file that holds the prompt, or - for standard input; to translate, one sentence a line",
         ),
-        Flag("lines", Kind((bool,)), help="every line of that file is a prompt", default=False),
-        Flag("most", _WHOLE, help="new words at most, parts of words counted too", default=200),
+        Flag("lines", Kind((bool,)), help="each line of that file is a prompt of its own", default=False),
+        Flag("most", _WHOLE, help="most new tokens to write", default=200),
         Flag(
             "temperature",
             _NUMBER,
-            help="below 1 keeps to likely words, above 1 strays; 0 is the likeliest, and what a translation takes",
+            help="below 1 favours likely tokens, above 1 rare ones; 0 always takes the likeliest; by default 1, or 0 "
+            "to translate",
         ),
-        Flag("top_k", _WHOLE, help="draw among so many likeliest words"),
-        Flag("top_p", _NUMBER, help="draw among the likeliest words that together have this probability"),
-        Flag("min_p", _NUMBER, help="leave out words below this part of the likeliest one's probability"),
-        Flag("repetition", _NUMBER, help="above 1 makes words that were there less likely", default=1.0),
-        Flag("beams", _WHOLE, help="search for likely texts, so many at once, in place of drawing", default=1),
-        Flag("groups", _WHOLE, help="of beams that keep away from each other's words", default=1),
-        Flag("diversity", _NUMBER, help="how strongly they do", default=0.0),
-        Flag("allowed", help="the characters that may be written, such as 0123456789; by default all"),
-        Flag("stop", _EACH, help="a text that ends the text; \\n is a new line; may come several times"),
-        Flag("seed", _WHOLE, help="of the first text; the next ones have the next numbers", default=0),
-        Flag("count", _WHOLE, help="texts for each prompt", default=1),
-        Flag("slide", Kind((bool,)), help="go on behind the model's context, from the last half of it", default=True),
+        Flag("top_k", _WHOLE, help="sample only from this many likeliest tokens"),
+        Flag("top_p", _NUMBER, help="sample only from the likeliest tokens that together have this probability"),
+        Flag("min_p", _NUMBER, help="leave out tokens less likely than this fraction of the likeliest one"),
+        Flag("repetition", _NUMBER, help="above 1 makes tokens that occurred before less likely", default=1.0),
+        Flag("beams", _WHOLE, help="beam search over this many texts, instead of sampling", default=1),
+        Flag(
+            "groups", _WHOLE, help="split the beams into this many groups, which avoid each other's tokens", default=1
+        ),
+        Flag("diversity", _NUMBER, help="how strongly groups avoid each other's tokens", default=0.0),
+        Flag("allowed", help="write only these characters, such as 0123456789; by default all"),
+        Flag("stop", _EACH, help="stop where this text comes; \\n is a new line; may be given several times"),
+        Flag("seed", _WHOLE, help="seed for the first text; each further text takes the next number", default=0),
+        Flag("count", _WHOLE, help="how many texts to write for each prompt", default=1),
+        Flag(
+            "slide",
+            Kind((bool,)),
+            help="go on when the model's context is full, reading the last half of it",
+            default=True,
+        ),
     ]
 
 
@@ -72,12 +82,14 @@ def run(line: Line, screen: Screen) -> int:
     if asked is not None and file is not None:
         raise UserError("the prompt must come from one place", got="--prompt and --prompt-file", do="Keep one")
     if line.get("lines") and file is None:
-        raise UserError("--lines is of a file of prompts", got="no --prompt-file", do="Name one, or - for a pipe")
+        raise UserError(
+            "--lines needs a file of prompts",
+            got="no --prompt-file",
+            do="Add --prompt-file FILE, or - for standard input",
+        )
     options = {name: value for name, value in line.of("verb").items() if name not in _OWN}
     if options.get("beams", 1) == 1 and {"groups", "diversity"} & set(options):
-        raise UserError(
-            "--groups and --diversity are of beams", got="no --beams", do="Add --beams 6, or leave them out"
-        )
+        raise UserError("--groups and --diversity need beams", got="no --beams", do="Add --beams 6, or leave them out")
     import leadline as ll
 
     trained = ll.load(folder)

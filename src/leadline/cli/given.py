@@ -27,7 +27,11 @@ def text_of(name: str, what: str) -> str:
     path = Path(name)
     if not path.is_file():
         got = f"the folder {name}" if path.is_dir() else f"no file {name}"
-        do = "Name one file" if path.is_dir() else "Check the path; texts themselves are piped in, with - for the file"
+        do = (
+            "Name one file"
+            if path.is_dir()
+            else "Check the path; to pass the text itself, pipe it in and write - for the file"
+        )
         raise DataError(f"{what} must be a file of text", got=got, do=do)
     return "".join(piece for _, piece, _ in find_texts(path).pieces())
 
@@ -36,19 +40,21 @@ def lines_of(name: str, what: str) -> dict[int, str]:
     """The lines that hold something, by their numbers."""
     lines = {number: line for number, line in enumerate(text_of(name, what).split("\n"), 1) if line.strip()}
     if not lines:
-        held = "nothing piped in" if name == PIPED else f"{name}, which holds none"
-        raise DataError(f"{what} must hold texts, one a line", got=held, do="Write something")
+        held = "nothing on standard input" if name == PIPED else f"{name}, which has none"
+        raise DataError(f"{what} must hold texts, one a line", got=held, do="Write at least one line of text")
     return lines
 
 
 def _piped(what: str) -> str:
     do = "Pipe it in: echo 'a text' | leadline …"
     if sys.stdin is None:
-        raise DataError(f"{what} must be there to be read", got="- for what is piped in, and nothing is", do=do)
+        raise DataError(f"{what} - reads standard input, which must hold text", got="none", do=do)
     try:
         text = sys.stdin.read()
     except UnicodeDecodeError:
-        raise DataError("what is piped in must be UTF-8", got="other bytes", do="Write it in UTF-8") from None
+        raise DataError("standard input must be UTF-8", got="other bytes", do="Convert it to UTF-8") from None
     except (OSError, ValueError) as error:
-        raise DataError(f"{what} must be there to be read", got=f"- that cannot be read ({error})", do=do) from None
+        raise DataError(
+            f"{what} - reads standard input, which must hold text", got=f"an error ({error})", do=do
+        ) from None
     return text.removeprefix("\ufeff").replace("\r\n", "\n")

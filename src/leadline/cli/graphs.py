@@ -36,7 +36,7 @@ def graph_columns(
         return table, prediction_columns(trained.predict(rows), trained.target, level)
     new = _new(inputs, what, edges)
     if not len(new.rows):
-        raise DataError("there must be edges to predict", got="none", do="Bring some")
+        raise DataError("there must be edges to predict", got="none", do="Add rows to the table of edges")
     return new.table, prediction_columns(trained.predict(new), trained.target, level)
 
 
@@ -56,14 +56,14 @@ def measured(trained: Run, what: str, edges: str | None) -> Evaluation:
     for name in target.names:
         if name not in table.columns:
             raise DataError(
-                f"{table.source} must have the column {name}, to compare with",
+                f"{table.source} must have the column {name}, to compare predictions with",
                 got=f"{len(table.columns)} others",
                 do=named(name, list(table.columns)).rstrip("."),
             )
     words = [words_of(table.columns[name]) for name in target.names]
     known = np.all([[own[code] is not None for code in codes] for own, codes in words], axis=0)
     if not known.any():
-        raise DataError(f"{target.name} must be known of some rows", got="of none", do="Fill the column in")
+        raise DataError(f"{target.name} must be known for some rows", got="none", do="Fill the column in")
     y = known_of(table.keep(known), target, writes_comma(table.columns.values()))
     with asked_of(trained.model, new.graph):
         return trained.measure(new.rows[torch.from_numpy(known)], y)
@@ -89,9 +89,9 @@ def _named_rows(inputs: GraphInputs, table: Table) -> tuple[Table, Tensor]:
     absent = [name for name in wanted if name not in table.columns]
     if absent:
         raise DataError(
-            f"{table.source} must have {' and '.join(wanted)}, which name what is asked",
+            f"{table.source} must have {' and '.join(wanted)}, which name what to predict",
             got=f"the columns {', '.join(list(table.columns)[:6])}",
-            do="Rename one, or bring a new graph with --edges FILE",
+            do="Rename a column, or pass a new graph with --edges FILE",
         )
     columns = []
     for name in wanted:
@@ -106,7 +106,7 @@ def _without_value(trained: Run, inputs: GraphInputs) -> tuple[Table, Tensor]:
     data = trained.need_data()
     if inputs.level == "edge" or inputs.graph is None:
         raise DataError(
-            "leadline predict must be told which pairs of nodes", got="no INPUT", do="Name a table with their two ends"
+            "leadline predict needs pairs of nodes", got="no INPUT", do="Name a table with the two nodes of each pair"
         )
     count = inputs.graph.num_graphs if inputs.level == "graph" else len(inputs.graph)
     asked = torch.cat([split.x[:, 0] for _, split in data.splits()])
@@ -116,8 +116,8 @@ def _without_value(trained: Run, inputs: GraphInputs) -> tuple[Table, Tensor]:
     one = "graph" if inputs.level == "graph" else "node"
     if not len(rows):
         raise DataError(
-            f"a run is asked without INPUT of {one}s that have no value of {trained.target.name}",
-            got=f"{counted(count, one)}, which all have one",
+            f"without INPUT, predict answers for the {one}s of the run's graph that have no {trained.target.name}",
+            got=f"{counted(count, one)} that all have one",
             do=f"Name a table of {one}s, or a new graph with --edges FILE",
         )
     names = inputs.ids or tuple(map(str, range(count)))

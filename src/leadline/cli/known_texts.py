@@ -52,7 +52,7 @@ def known_texts(run: Run, path: Path, recipe: dict[str, Any]) -> Split:
 def _table(path: Path, inputs: Tokens, plain: bool) -> Table:
     if not path.name.lower().endswith(TABLES):
         raise DataError(
-            f"a run on {inputs.task} must be measured on a table",
+            f"a run on {inputs.task} must be evaluated on a table",
             got=f"{'the folder ' if path.is_dir() else ''}{path}",
             do=f"Name one that ends in {', '.join(TABLES)}",
         )
@@ -66,7 +66,9 @@ def _whole(inputs: Tokens, sides: list[list[str]], path: Path) -> list[list[str]
     """Pairs of which both sides are there; what is left out or read byte by byte is told."""
     kept = [row for row, pair in enumerate(zip(*sides)) if all(part.strip() for part in pair)]
     if not kept:
-        raise DataError(f"{path.name} must hold pairs", got="none with both sides", do="Write source and target")
+        raise DataError(
+            f"{path.name} must hold pairs", got="no row with both sides", do="Write source and target in each row"
+        )
     told = odd(inputs, [[sides[0][row]] for row in kept])
     if lost := len(sides[0]) - len(kept):
         told.insert(0, f"{counted(lost, 'row')} without a source or a target left out")

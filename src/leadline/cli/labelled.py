@@ -30,7 +30,7 @@ def labelled(trained: Run, what: str) -> Split:
     data = ll.data.load(what, **options, fit=inputs.fit, val=0.0, test=0.0, cache=False)
     if data.target.kind != target.kind:
         raise DataError(
-            "the pictures must be labelled as those of the run were",
+            "the pictures must be labelled like those that the run was trained on",
             got=f"{what}, of which {data.target} is known, for a run on {target}",
             do="Name a folder of the same kind",
         )

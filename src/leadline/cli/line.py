@@ -15,7 +15,7 @@ from leadline.names import suggest
 
 #: flags that every verb takes
 EVERYWHERE = (
-    Flag("json", help="print one JSON object as the last line; words go to stderr", group="everywhere"),
+    Flag("json", help="print one JSON object as the last line; all other output goes to stderr", group="everywhere"),
     Flag("help", help="show this", group="everywhere"),
 )
 _BARE = {flag.name for flag in EVERYWHERE}
@@ -109,7 +109,7 @@ def _checked(
                 raise reason
             close = suggest(name, [*known, *_BARE])
             do = close if close.startswith("Did") else f"`leadline {verb} --help` shows them"
-            raise UnknownName(f"leadline {verb} must be given flags that it has", got=name, do=do)
+            raise UnknownName(f"leadline {verb} does not have this flag", got=name, do=do)
         flag = known.get(name)
         if flag is not None and not (flag.kind.many or flag.kind.again):  # a list may be given in parts
             if flag.name in seen:
@@ -119,7 +119,7 @@ def _checked(
             seen[flag.name] = name
         bare = name in _BARE or known[name].kind.switch
         if sign and bare:
-            raise UserError(f"{name} must stand alone", got=word, do=f"Write {name} or leave it out")
+            raise UserError(f"{name} takes no value", got=word, do=f"Write {name} or leave it out")
         out.append(name + sign + value)
     return out
 

@@ -80,7 +80,7 @@ def rule_flags(argv: Sequence[str], what: str | None = None) -> list[Flag]:
         own = getattr(kind, "own_rule", {}) if peek(argv, "--optimizer") is None else {}
         chosen = [RULES[rule] for rule in dict.fromkeys(own.values())]
     known = ", ".join(RULES)
-    help_ = f"how it learns, in place of gradient descent: {known}; by default as the model is made for"
+    help_ = f"how the model learns instead of gradient descent: {known}; by default the one that the model is made for"
     flag = Flag("rule", help=help_, group="what is trained")
     return [flag, *(own for rule in chosen for own in _options_of(rule))]
 
@@ -115,13 +115,21 @@ def data_flags(what: str | None, kind: type[nn.Module], argv: Sequence[str] = ()
 def choice_flags() -> list[Flag]:
     """What names a model and a likelihood."""
     models, families = ", ".join(MODELS), ", ".join(LIKELIHOODS)
-    usual = f"by default {DEFAULT_MODEL}, for pictures {PICTURE_MODEL}, or as their masks, boxes or points ask, "
-    usual += f"for text {TEXT_MODELS['next']}, or as its task asks, for series and sequences {STEP_MODEL}, "
-    usual += f"for sets {SET_MODEL}, or {POINT_MODEL} where they have coordinates, for graphs {GRAPH_MODEL}, or as the "
-    usual += "direction and the kinds of their edges ask"
+    usual = (
+        f"by default {DEFAULT_MODEL} for a table, {PICTURE_MODEL} for pictures (others for masks, boxes and points), "
+    )
+    usual += f"{TEXT_MODELS['next']} for text (others by its task), {STEP_MODEL} for series and sequences, "
+    usual += (
+        f"{SET_MODEL} for sets, {POINT_MODEL} for points, and {GRAPH_MODEL} for graphs (others by the direction and "
+    )
+    usual += "kinds of their edges)"
     return [
-        Flag("model", help=f"what is trained: {models}; {usual}", group="what is trained"),
-        Flag("likelihood", help=f"{families}; by default as the target asks", group="what is trained"),
+        Flag("model", help=f"the network: {models}; {usual}", group="what is trained"),
+        Flag(
+            "likelihood",
+            help=f"distribution of the target, which gives the loss: {families}; by default chosen by the target",
+            group="what is trained",
+        ),
     ]
 
 
@@ -181,14 +189,14 @@ def explain(argv: Sequence[str]) -> Callable[[str], UserError | None]:
             _need_place(what)
         if is_table and flag in of_text:
             return UnknownName(
-                "a table must be read as text for a flag of text",
+                "this flag needs a table that is read as text",
                 got=f"{flag}, and no column of text",
-                do="Name one: --text COLUMN, --source COLUMN, or --task pairs for two columns without names",
+                do="Name the column: --text COLUMN, --source COLUMN, or --task pairs for two columns without names",
             )
         stepped = [first for first, own in of_steps.items() if flag in own]
         if is_table and stepped:
             return UnknownName(
-                "a table must be read as series, sequences, sets or a graph for a flag of theirs",
+                "this flag needs a table that is read as series, sequences, sets or a graph",
                 got=f"{flag} without {' or '.join(first.split()[0] for first in stepped)}",
                 do=f"Add {' or '.join(stepped)}, or leave {flag} out",
             )
@@ -197,14 +205,14 @@ def explain(argv: Sequence[str]) -> Callable[[str], UserError | None]:
             if have:
                 own = ", ".join(own.name for own in flags[name]) or "no options of its own"
                 return UnknownName(
-                    f"{kind} {name} must be given flags that it has",
-                    got=f"{flag}, which {name} does not have",
-                    do=f"{name} has {own}; {flag} is of --{kind} {' or '.join(have)}",
+                    f"{kind} {name} does not have this flag",
+                    got=flag,
+                    do=f"{name} has {own}; {flag} is for --{kind} {' or '.join(have)}",
                 )
         have = [name for name, flags in of_rules.items() if flag in (own.name for own in flags)]
         if have:
             return UnknownName(
-                "a flag of a rule must come with the rule", got=flag, do=f"It is of `train --rule {' or '.join(have)}`"
+                "a flag of a rule needs --rule", got=f"{flag} without its rule", do=f"Add --rule {' or '.join(have)}"
             )
         return None
 
@@ -215,7 +223,7 @@ def _need_place(what: str) -> None:
     """Refuses a path where nothing is, or a folder with nothing to read: which flags there are follows from it."""
     path = Path(what).expanduser()
     if is_path(what) and not path.exists():
-        raise DataError("SOURCE must be a file or a folder that is there", got=f"no {what}", do="Check its name")
+        raise DataError("SOURCE must be a file or a folder that exists", got=f"no {what}", do="Check its name")
     if path.is_dir() and reader(what) == "images":
         folder = survey(path)
         if not folder.pictures:

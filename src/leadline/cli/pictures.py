@@ -83,7 +83,7 @@ def predict(trained: Run, what: str, output: str | None, level: float | None, sc
     drawing = trained.target.spatial
     folder = Path(output) if output else Path(trained.folder or ".") / "predicted"
     if drawing and folder.suffix.lower() in ENDINGS:
-        raise DataError("--output must be a folder, for pictures are drawn", got=output or "", do="Name a folder")
+        raise DataError("--output must be a folder, because pictures are drawn", got=output or "", do="Name a folder")
     stems = Counter(path.with_suffix("") for path in files)
     rows: list[dict[str, Any]] = []
     count = 0
@@ -98,7 +98,7 @@ def predict(trained: Run, what: str, output: str | None, level: float | None, sc
             rows += _told(trained, names, prediction, level)
     if not count:
         raise DataError(
-            "there must be a picture that can be read", got=_refusals(refused, root), do="Mend or replace the files"
+            "there must be a picture that can be read", got=_refusals(refused, root), do="Repair or replace the files"
         )
     where = _written(rows, folder / f"{trained.target.kind}.csv" if drawing else output, screen)
     said = f"{counted(count, 'picture')} predicted" + (f": {folder if drawing else where}" if where else "")

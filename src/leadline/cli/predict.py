@@ -63,9 +63,11 @@ EXAMPLES = (
 
 def flags(argv: Sequence[str]) -> list[Flag]:
     return [
-        Flag("edges", help="of a run on a graph: the edges between the nodes of INPUT"),
+        Flag("edges", help="for a run on a graph: the table of edges between the nodes of INPUT"),
         Flag("output", help="the file to write; by default the rows are printed"),
-        Flag("interval", Kind((float,)), help="probability that low … high holds a number", default=USUAL),
+        Flag(
+            "interval", Kind((float,)), help="probability with which a number lies between low and high", default=USUAL
+        ),
     ]
 
 
@@ -74,7 +76,9 @@ def run(line: Line, screen: Screen) -> int:
     level, output, edges = line.get("interval"), line.get("output"), line.get("edges")
     if len(line.words) < 2 and not of_graph(folder):
         raise DataError(
-            "leadline predict must be told which rows", got="no INPUT", do=f"Try leadline predict {folder} rows.csv"
+            "leadline predict needs rows to predict",
+            got="no INPUT",
+            do=f"Name a file: leadline predict {folder} rows.csv",
         )
     if level is not None and not 0 < level < 1:
         raise UserError("--interval must lie between 0 and 1", got=f"{level:g}", do="Write 90 % as --interval 0.9")
@@ -88,7 +92,7 @@ def run(line: Line, screen: Screen) -> int:
     if output is not None:
         protect(Path(output), [*line.words[1:], *([edges] if edges else []), *source_files(trained)])
     if edges is not None and not isinstance(trained.inputs, ll.data.GraphInputs):
-        raise UserError("--edges is of a run on a graph", got=f"a run on {trained.target}", do="Leave it out")
+        raise UserError("--edges needs a run on a graph", got=f"a run on {trained.target}", do="Leave it out")
     if isinstance(trained.inputs, ll.data.Pictures):
         from leadline.cli.pictures import predict
 
@@ -263,9 +267,7 @@ def protect(output: Path, files: Sequence[str]) -> None:
     """Never write over the rows that are read, or over those that the run was trained on."""
     for file in files:
         if output.resolve() == Path(file).resolve():
-            raise DataError(
-                "--output must not be a file of rows that are read", got=f"{output}", do="Name another, new file"
-            )
+            raise DataError("--output must not be a file that is read", got=f"{output}", do="Name a new file")
 
 
 def printed(text: str, screen: Screen) -> None:
@@ -281,7 +283,7 @@ def write(path: Path, text: str) -> None:
         replace_bytes(path, text.encode())
     except OSError as error:
         raise DataError(
-            "--output must be a place that can be written to",
+            "--output must be a file that can be written",
             got=f"{path} ({error.strerror})",
             do="Name a file in a folder that exists",
         ) from None

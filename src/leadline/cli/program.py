@@ -21,17 +21,17 @@ from leadline.names import suggest
 #: each verb with what it does
 VERBS: dict[str, str] = {
     "train": "train on your own table, pictures or text, or on a named source",
-    "search": "find good settings: many trials as populations, shared and resumable",
-    "resume": "go on with a run that was interrupted, bit for bit",
-    "evaluate": "measure a run on a split, or on rows of your own",
-    "predict": "predict rows of a file",
-    "generate": "write text behind a beginning, or translate",
-    "doctor": "say what is wrong with data, a model, or a run",
+    "search": "search for good settings in many trials; can be resumed and shared",
+    "resume": "continue an interrupted run: the result is the same bit for bit",
+    "evaluate": "measure a run on a split, or on your own rows",
+    "predict": "predict the rows of a file",
+    "generate": "write text that continues a prompt, or translate",
+    "doctor": "say what is wrong with data, a model or a run",
     "show": "look at a model, data, the training loop or a run",
-    "list": "name what there is: models, data, likelihoods, runs and more",
-    "claims": "run claims of the literature: figure, numbers, verdict",
-    "syllabus": "find where a section of a book lives in the library",
-    "replay": "compute one step of a run again and look at its gradients",
+    "list": "list models, data, likelihoods, runs and more",
+    "claims": "test claims of the literature: figure, numbers, verdict",
+    "syllabus": "find what the library has for a section of a book",
+    "replay": "compute one step of a run again and show its gradients",
 }
 
 #: an argument with its value, as Python writes it
@@ -60,7 +60,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             return 0
         at = f" at {error.filename}" if error.filename else ""
-        return _fail(f"the system must allow it. Got {error.strerror or error}{at}. Mend that and try again.", as_json)
+        return _fail(f"the system refused. Got {error.strerror or error}{at}. Correct that and try again.", as_json)
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
         return 130

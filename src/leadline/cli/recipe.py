@@ -47,7 +47,7 @@ def need_source(verb: str, what: str | None) -> str:
     if what is None:
         some = ", ".join([*SOURCES][:6])
         raise UserError(
-            f"leadline {verb} must be told which data, right after the verb",
+            f"leadline {verb} needs data, right after the verb",
             got="no SOURCE",
             do=f"Name a file such as cars.csv, or one of {some} …: `leadline list data` shows them all",
         )
@@ -66,8 +66,8 @@ def make_data(what: str, options: dict[str, Any]) -> Data:
         more = f" … ({len(names)} in all)" if len(names) > 20 else ""
         texts = ""
         if name == "table":
-            texts = "; where words are to be learned, also --text with one, or, for two columns of translations, "
-            texts += "--task pairs alone"
+            texts = ". To learn from text, add --text with a column too; for two columns of translations, "
+            texts += "--task pairs is enough"
         raise DataError(
             f"a table needs --target, the column to predict, and {what} must have it",
             got="no --target",
@@ -114,8 +114,8 @@ def make(what: str, line: Line, data: Data | None = None) -> Made:
         model, filled = begun.build(data, likelihood.dim_output, checked.seed, **line.of("model"))
         if rank is not None:
             lora(model, rank, moving=filled.new, seed=checked.seed)
-        lr = f"; {shell_words('lr', settings['lr'])}, where nothing else is said" if slow else ""
-        note = "\n".join(filter(None, [f"{name} begun from {begun.path}: {filled}{lr}", note]))
+        lr = f"; by default {shell_words('lr', settings['lr'])}" if slow else ""
+        note = "\n".join(filter(None, [f"{name} starts from {begun.path}: {filled}{lr}", note]))
     return Made(data, likelihood, model, settings, rule, note)
 
 
@@ -123,7 +123,7 @@ def begun_from(line: Line) -> Beginning | None:
     """What `--from` names, if the rest of the line goes with it."""
     if line.get("from") is None:
         if line.get("lora") is not None:
-            raise UserError("--lora teaches a model that has learned", got="no --from", do="Name one by --from FOLDER")
+            raise UserError("--lora needs a trained model", got="no --from", do="Name its folder with --from FOLDER")
         return None
     found, settings = beginning(line.get("from")), line.of("setting")
     if line.get("lora") is not None:
@@ -131,19 +131,21 @@ def begun_from(line: Line) -> Beginning | None:
     named = line.get("model")
     if named is not None and lookup(named, MODELS, "model").__name__ != found.name:
         raise UserError(
-            "--model must be the one that --from holds",
-            got=f"{named}, where it holds a {found.name}",
+            "--model must be the model in the folder of --from",
+            got=f"--model {named}, and a {found.name} in the folder",
             do="Leave it out",
         )
     for option, usual in (("init", "own"), ("init_scale", 1.0)):
         if settings.get(option, usual) != usual:
             raise UserError(
-                f"--{option.replace('_', '-')} draws first weights, and --from brings them",
+                f"--{option.replace('_', '-')} is for random first weights, and --from reads them from a folder",
                 got=f"{settings[option]} beside --from {found.path}",
                 do="Leave one of them out",
             )
     if line.get("folds") is not None:
-        raise UserError("folds begin from first weights", got="--folds beside --from", do="Leave one of them out")
+        raise UserError(
+            "folds train from random first weights", got="--folds beside --from", do="Leave one of them out"
+        )
     return found
 
 
@@ -162,13 +164,15 @@ def _tokenizer_of(begun: Beginning | None, options: dict[str, Any]) -> dict[str,
         if options.get(name) is not None:
             flag = f"--{name.replace('_', '-')}"
             raise UserError(
-                f"{flag} is of a tokenizer that is trained", got=f"{flag} beside {given}", do="Leave one of them out"
+                f"{flag} is for a tokenizer that is trained here",
+                got=f"{flag} beside the tokenizer {given}",
+                do="Leave one of them out",
             )
     if begun is None or options.get("tokenizer"):
         return {}
     if begun.tokenizer is None and "num_tokens" in begun.config:
         raise DataError(
-            "weights that read text must come with the tokenizer that they were trained with",
+            "the weights of a model of text need the tokenizer that they were trained with",
             got=f"no tokenizer.json in {begun.path}",
             do="Put it there, as AutoTokenizer's save_pretrained does, or name its file with --tokenizer",
         )

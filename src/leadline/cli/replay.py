@@ -21,14 +21,14 @@ EXAMPLES = (
 
 
 def flags(argv: Sequence[str]) -> list[Flag]:
-    return [Flag("step", Kind((int,)), help="which step of the run, from 0")]
+    return [Flag("step", Kind((int,)), help="number of the step, counted from 0")]
 
 
 def run(line: Line, screen: Screen) -> int:
     folder = need_run("replay", line)
     step = line.get("step")
     if step is None:
-        raise UserError("leadline replay must be told which step", got="no --step", do="Add one, such as --step 0")
+        raise UserError("leadline replay needs a step", got="no --step", do="Add one, such as --step 0")
     import leadline as ll
 
     seen = ll.replay(folder, step).to_dict()

@@ -26,8 +26,8 @@ EXAMPLES = (
 
 def flags(argv: Sequence[str]) -> list[Flag]:
     return [
-        Flag("data", help="where the run's data lie now, if they have moved; they must be the same"),
-        Flag("report", Kind((bool,)), help="write report.html at the end; by default as train was told"),
+        Flag("data", help="where the run's data are now, if they have moved; they must be the same data"),
+        Flag("report", Kind((bool,)), help="write report.html at the end; by default as with train"),
     ]
 
 
@@ -48,7 +48,7 @@ def _moved(folder: Path, place: str) -> Data:
     if recipe is None or "path" not in recipe["options"]:
         source = "arrays in memory" if recipe is None else recipe["source"]
         raise UserError(
-            "--data must be of a run whose data lie in a file or a folder",
+            "--data needs a run whose data are in a file or a folder",
             got=f"a run on {source}",
             do="Leave --data out" if recipe else "Pass data=… to ll.resume in Python",
         )

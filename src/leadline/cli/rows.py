@@ -58,7 +58,9 @@ def _numbers(table: Table, name: str, comma: bool) -> Tensor:
     if wrong.any():
         row = int(wrong.nonzero()[0][0])
         raise DataError(
-            f"column {name} must hold finite numbers", got=f"{shown(cells, row)} in {table.at(row)}", do="Mend the cell"
+            f"column {name} must hold finite numbers",
+            got=f"{shown(cells, row)} in {table.at(row)}",
+            do="Correct the cell",
         )
     return torch.from_numpy(values.astype(np.float32))
 

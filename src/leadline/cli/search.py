@@ -27,24 +27,38 @@ EXAMPLES = (
 )
 MORE = (
     "A RANGE is log:LOW:HIGH, uniform:LOW:HIGH, int:LOW:HIGH, logint:LOW:HIGH or choice:A:B:C, where commas make a "
-    "list (100,100); @NAME=VALUE behind it says when it exists: momentum=uniform:0.5:0.99@optimizer=sgd. Names are "
-    "those of the flags of settings and model. The same command with the same --storage goes on, or joins, and loses "
-    "no finished trial."
+    "list (100,100). @NAME=VALUE behind it searches it only where NAME has that value: "
+    "momentum=uniform:0.5:0.99@optimizer=sgd. Names are those of the flags of settings and model. The same command "
+    "with the same --storage continues a search, or joins one that runs; finished trials are kept."
 )
 
 OWN = (
-    Flag("space", Kind((str,), many=True, named=True), help="what is searched", group="the search"),
-    Flag("trials", Kind((int,)), help="of the whole search", default=64, group="the search"),
+    Flag(
+        "space",
+        Kind((str,), many=True, named=True),
+        help="the flags to search over, and the range of each",
+        group="the search",
+    ),
+    Flag("trials", Kind((int,)), help="how many trials the whole search runs", default=64, group="the search"),
     Flag(
         "method",
-        help="tpe, random, gp, forest or bandit; hyperband or bohb, which end poor trials early",
+        help="tpe, random, gp, forest or bandit; hyperband and bohb stop poor trials early",
         default="tpe",
         group="the search",
     ),
-    Flag("folds", Kind((int,), optional=True), help="judge by the mean over so many folds", group="the search"),
-    Flag("together", Kind((int,)), help="trials that are asked for at once", default=16, group="the search"),
-    Flag("storage", help="where trials are kept: .db for SQLite, else JSON lines; a database", group="the search"),
-    Flag("search_seed", Kind((int,)), help="of what is proposed", default=0, group="the search"),
+    Flag(
+        "folds",
+        Kind((int,), optional=True),
+        help="judge each trial by its mean over this many folds",
+        group="the search",
+    ),
+    Flag("together", Kind((int,)), help="how many trials are trained at once", default=16, group="the search"),
+    Flag(
+        "storage",
+        help="file that keeps the trials: SQLite if it ends in .db, else JSON lines; or a database",
+        group="the search",
+    ),
+    Flag("search_seed", Kind((int,)), help="seed for the proposed trials", default=0, group="the search"),
     Flag("folder", help="where figure and table are kept, by default runs/<time>-<data>-search", group="the search"),
 )
 
@@ -77,13 +91,15 @@ def run(line: Line, screen: Screen) -> int:
     made = recipe.make(what, line)
     if made.rule is not None:
         raise UserError(
-            "a search must be by gradient descent",
+            "a search needs a model that learns by gradient descent",
             got=f"{type(made.model).__name__}, which learns by {type(made.rule).__name__}",
             do="Add --optimizer adamw",
         )
     folder = Path(line.get("folder") or fresh_folder(made.data.name, "search"))
     storage = line.get("storage") or str(folder / "trials.jsonl")
-    screen.say(f"trials are kept in {storage}; the same command with --storage {shlex.quote(storage)} goes on")
+    screen.say(
+        f"trials are kept in {storage}; the same command with --storage {shlex.quote(storage)} continues the search"
+    )
     screen.stream.flush()
     given = {name: line.get(name) for name in ("trials", "method", "folds", "together", "search_seed")}
     # what suits the data gives way to a range; what the line says itself does not
@@ -155,9 +171,9 @@ def spaces(texts: dict[str, str], known: dict[str, Flag]) -> dict[str, Any]:
 
     if not texts:
         raise UserError(
-            "a search must be told what to search",
+            "a search needs something to search over",
             got="no --space",
-            do="Write --space lr=log:1e-4:1e-1, say; `leadline search --help` shows the forms",
+            do="Write for example --space lr=log:1e-4:1e-1; `leadline search --help` shows the forms",
         )
     reader = lambda flag: lambda text: flag.read([text])  # noqa: E731
     read = {option: reader(flag) for option, flag in known.items()}

@@ -47,7 +47,7 @@ def set_columns(trained: Run, path: Path, level: float | None) -> tuple[Table, d
 
 
 def measured_on_a_split(path: str) -> DataError:
-    return DataError("sets must be measured on a split", got=f"{path}, for a run on sets", do="Leave --data out")
+    return DataError("a run on sets is evaluated on its own splits", got=f"--data {path}", do="Leave --data out")
 
 
 def _sets(inputs: Sets, path: Path) -> tuple[str, list[str], Tensor, np.ndarray]:

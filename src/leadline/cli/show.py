@@ -44,11 +44,11 @@ SIZES = (
     Flag(
         "dim_input",
         Kind((int,), many=True),
-        help="numbers a row, or channels, rows and columns of a picture, where no data are named; by default 40, "
-        "or 3 32 32, and 64 3 for members of a set and their numbers",
+        help="without --data: numbers in a row, or channels, rows and columns of a picture, or members of a set and "
+        "numbers of each; by default 40, 3 32 32, or 64 3",
     ),
-    Flag("dim_output", Kind((int,)), help="outputs of the network, where no data are named", default=10),
-    Flag("data", help="a source or file whose rows the model is to read"),
+    Flag("dim_output", Kind((int,)), help="without --data: outputs of the network", default=10),
+    Flag("data", help="build the model for the rows of this source or file"),
 )
 
 
@@ -65,7 +65,9 @@ def flags(argv: Sequence[str]) -> list[Flag]:
 
 def run(line: Line, screen: Screen) -> int:
     if not line.words:
-        raise UserError("leadline show must be told what", got="nothing", do=f"Say one of {', '.join(TOPICS)}")
+        raise UserError(
+            "leadline show needs to know what to show", got="nothing", do=f"Name one of {', '.join(TOPICS)}"
+        )
     show = lookup(line.words[0], TOPICS, "what to show")
     extra_words("show", line.words, 1 if show is show_loop else 2)
     screen.answer(show(line.words[1] if line.words[1:] else None, line, screen))
@@ -87,9 +89,9 @@ def show_model(name: str | None, line: Line, screen: Screen) -> dict[str, Any]:
         reads = inspect.signature(kind).parameters
         if "num_tokens" in reads and line.get("dim_input") is None:
             raise UserError(
-                f"{name} is shown for what it is to read: tokens and their number are those of a text, or of steps",
+                f"{name} reads tokens or steps, so its sizes depend on data",
                 got="no --data",
-                do=f"Name some: leadline show model {name} --data FILE, with the flags by which it is read",
+                do=f"Name data: leadline show model {name} --data FILE, and the flags that train needs for it",
             )
         some = (40,) if "dim_input" in reads else (64, 3) if getattr(kind, "reads_sets", False) else (3, 32, 32)
         read = shape = tuple(line.get("dim_input") or some)
@@ -235,7 +237,9 @@ def show_run(folder: str | None, line: Line, screen: Screen) -> dict[str, Any]:
     from leadline.engine.record import Record
 
     if folder is None:
-        raise RunError("leadline show run must be told which run", got="no DIR", do="`leadline list runs` shows them")
+        raise RunError(
+            "leadline show run needs the folder of a run", got="no DIR", do="`leadline list runs` shows them"
+        )
     record = Record.open(folder)
     config, history = record.config, record.lines("metrics.jsonl")
     checkpoints = [path.name for path in checkpoint.steps(record.checkpoints)]

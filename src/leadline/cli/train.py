@@ -30,27 +30,26 @@ EXAMPLES = (
     "leadline train reviews.csv --text review --target stars --from bert-base/",
 )
 MORE = (
-    "SOURCE is a name that `leadline list data` shows, a .csv, .tsv or .parquet file, a folder of pictures, of which "
-    "what can be learned (classes, masks, boxes) is found out, or a file or folder of text. A table is read as text "
-    "where --text or --source names a column, as the nodes of a graph where --edges names their edges, as series where "
-    "--horizon says how many steps ahead are forecast, and as sequences where --sequence names the column that tells "
-    "them apart, or as sets where --set does; a folder or .npz of clouds of points where --coordinates says how many a "
-    "point has. "
-    "Flags of the data follow from SOURCE: `leadline train mnist1d --help` shows them."
+    "SOURCE is a name that `leadline list data` shows, a .csv, .tsv or .parquet file, a folder of pictures (what can "
+    "be learned from it, classes, masks or boxes, is found out), or a file or folder of text. A table is read as text "
+    "with --text or --source COLUMN, as the nodes of a graph with --edges FILE, as time series with --horizon STEPS, "
+    "as sequences with --sequence COLUMN, and as sets with --set COLUMN; a folder or .npz is read as clouds of points "
+    "with --coordinates NUMBER. Which flags there are for the data depends on SOURCE: "
+    "`leadline train mnist1d --help` shows those of mnist1d."
 )
 
 OWN = (
     Flag(
         "from",
-        help="begin from the weights in a folder, of a run or of Hugging Face, by default from first weights: model "
-        "and sizes are as there, the head is new, and text is cut by the tokenizer that lies beside them",
+        help="start from the weights in the folder of a run or of Hugging Face, by default from random weights: model "
+        "and sizes are as there, the head is new, and text is split by the tokenizer in that folder",
         group="what is trained",
     ),
     Flag(
         "lora",
         Kind((int,), optional=True),
-        help="with --from: updates of this rank beside the maps of attention learn, and what is new; all else is held "
-        "still",
+        help="with --from: train only low-rank updates of this rank beside the attention's maps, and the new head; all "
+        "other weights stay as they are",
         group="what is trained",
     ),
     Flag("folder", help="where the run is kept, by default runs/<time>-<data>-<model>", group="the run"),
@@ -58,8 +57,8 @@ OWN = (
     Flag(
         "folds",
         Kind((int,), optional=True),
-        help="cross-validate on so many folds of the rows that train and validate, as one population: classes evenly, "
-        "groups whole, times in order",
+        help="cross-validate: train once for each of this many folds of the training and validation rows; folds keep "
+        "classes in proportion, groups together and times in order",
         group="the run",
     ),
 )

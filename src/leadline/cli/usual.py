@@ -142,7 +142,7 @@ def told_settings(usual: dict[str, Any], chosen: dict[str, Any]) -> str:
     words = [shell_words(name, value) for name, value in usual.items() if name not in chosen]
     what = "these pictures" if "regularize" in usual else "this text" if "decay_on" in usual else "these rows"
     what = "this graph" if usual.get("weight_decay") == _GRAPH_DECAY else what
-    return f"for {what}, where nothing else is said: {' '.join(words)}" if words else ""
+    return f"for {what}, by default: {' '.join(words)}" if words else ""
 
 
 def reader(what: str, argv: Sequence[str] = ()) -> str:

@@ -23,7 +23,7 @@ def need_run(verb: str, line: Line, words: int = 1) -> Path:
     """The run's folder, which is the first word; the verb takes `words` of them."""
     if not line.words:
         raise RunError(
-            f"leadline {verb} must be told which run",
+            f"leadline {verb} needs the folder of a run",
             got="no RUN",
             do="Name its folder, such as runs/first: `leadline list runs` shows them",
         )
