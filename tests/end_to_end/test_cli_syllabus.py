@@ -58,7 +58,7 @@ def test_without_words_the_rows_are_counted(capsys):
 def test_as_json(capsys):
     told = answer(capsys, "ua-188")
     assert told["query"] == "ua-188" and [row["id"] for row in told["rows"]] == ["UA-188"]
-    assert set(told["rows"][0]) == {"id", "title", "source", "where", "claim", "skipped"}
+    assert set(told["rows"][0]) == {"id", "title", "source", "where", "claim", "skipped", "also"}
     assert len(answer(capsys, "loss")["rows"]) > 10
 
 

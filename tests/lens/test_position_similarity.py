@@ -6,7 +6,7 @@ import torch
 
 from leadline.errors import UserError
 from leadline.lens import position_similarity
-from leadline.models import GPT, MLP, ImageGPT, ViT
+from leadline.models import BERT, GPT, MLP, ImageGPT, ViT
 
 
 def on_a_grid(rows, columns):
@@ -37,7 +37,7 @@ def test_it_is_its_definition():
 
 
 def test_models_with_learned_places_are_read_and_left_alone():
-    for model, grid in ((ViT.tiny(), None), (ImageGPT.tiny(), (2, 2)), (ImageGPT.tiny(), None)):
+    for model, grid in ((ViT.tiny(), None), (ImageGPT.tiny(), (2, 2)), (ImageGPT.tiny(), None), (BERT.tiny(), None)):
         before = {name: value.clone() for name, value in model.state_dict().items()}
         view = position_similarity(model, grid)
         assert view.plot() is not None and view.to_dict()["view"] == "PositionSimilarity"

@@ -30,6 +30,7 @@
     equivariance, shift_consistency     does a function move with its input, or stay?
     checkerboard, artefacts             how evenly a transposed convolution writes to its outputs
     position_similarity                 how alike the learned vectors of places are, along a row and on a grid
+    position_vectors                    what tells a transformer where a token stands, as a picture; its products
     path_gradients, path_terms, deletion    paths through a residual network, and what is lost without a block
     vocabulary                          tokens of byte pair encoding, merge by merge
     attention_map, attention_rank       which tokens look at which, in every head; how many directions that has
@@ -115,6 +116,7 @@ from leadline.lens.panels import Panels, panels
 from leadline.lens.path import Path, flat
 from leadline.lens.paths import PathGradients, path_counts, path_gradients, path_terms
 from leadline.lens.position_similarity import PositionSimilarity, position_similarity
+from leadline.lens.position_vectors import PositionVectors, position_vectors
 from leadline.lens.posterior import Beliefs, beliefs
 from leadline.lens.rates import Rates, rates
 from leadline.lens.receptive_field import ReceptiveField, receptive_field
@@ -251,6 +253,7 @@ __all__ = [
     "Path",
     "PathGradients",
     "PositionSimilarity",
+    "PositionVectors",
     "Rademacher",
     "Rates",
     "ReceptiveField",
@@ -325,6 +328,7 @@ __all__ = [
     "path_gradients",
     "path_terms",
     "position_similarity",
+    "position_vectors",
     "patterns",
     "rademacher",
     "rates",

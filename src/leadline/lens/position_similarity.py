@@ -95,7 +95,7 @@ def position_similarity(
     """How alike the learned vectors of places are. The model is left as it was.
 
     Args:
-        model: one with learned positions: its `position` or `place`, or that module's weight.
+        model: one with learned positions: its `position`, `place` or `positions`, or that module's weight.
         grid: rows and columns of places; None takes the model's own `grid`, where it has one. Vectors before those of
             the grid, such as a class token's, are left out.
         weight: the vectors (T, D) themselves, where the model keeps them elsewhere.
@@ -104,7 +104,7 @@ def position_similarity(
     >>> position_similarity(ViT.tiny()).around.shape
     (3, 3)
     """
-    found = _vectors(model) if weight is None else weight
+    found = learned_places(model) if weight is None else weight
     e = found.detach().double().cpu().reshape(-1, found.shape[-1])
     told = grid if grid is not None else getattr(model, "grid", None)
     places = None if told is None else (int(told[0]), int(told[1]))
@@ -127,8 +127,14 @@ def position_similarity(
     return PositionSimilarity(places, s, along, around)
 
 
-def _vectors(model: nn.Module) -> Tensor:
-    for name in ("position", "place"):
+def learned_places(model: nn.Module) -> Tensor:
+    """The vectors of a model's places, as it learned them.
+
+    >>> from leadline.models import GPT
+    >>> learned_places(GPT.tiny()).shape[1] == GPT.tiny().dim
+    True
+    """
+    for name in ("position", "place", "positions"):
         held = getattr(model, name, None)
         found = held if isinstance(held, Tensor) else getattr(held, "weight", None)
         if isinstance(found, Tensor):
@@ -136,7 +142,7 @@ def _vectors(model: nn.Module) -> Tensor:
     raise UserError(
         "the model must have learned positions",
         got=given("model", type(model).__name__),
-        do="Take ViT, ImageGPT or GPT, or pass weight=…",
+        do="Take ViT, ImageGPT, GPT or BERT, or pass weight=…",
     )
 
 

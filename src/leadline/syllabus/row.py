@@ -27,6 +27,7 @@ class Row:
         where: dotted path of the object that serves it; empty where there is none.
         claim: name of the claim that tests it, where one does.
         skipped: why there is no object.
+        also: other words that people type for it, such as "RNN" or "seq2seq".
 
     >>> Row("UA-005", "Shallow network 1-3-1", "UDL 3.1", where="leadline.models.Shallow").built
     True
@@ -38,6 +39,7 @@ class Row:
     where: str = ""
     claim: str = ""
     skipped: str = ""
+    also: str = ""
 
     @property
     def built(self) -> bool:

@@ -1,10 +1,11 @@
 """Find rows by what people type: an id, a section, words in any order, words misspelt.
 
-    likeness  1 for the same word, 0.9 where a known word begins with the typed one (3 letters and more),
-              0.8 for the nearest known word, where no word is spelt as typed                                     (1)
+    likeness  1 for the same word, 0.9 where a known word begins with the typed one (3 letters and more), 0.85 where
+              they differ in their ending alone, 0.8 for the nearest known word, where no word is spelt as typed  (1)
     score     Σ over typed words of the largest weight · likeness in the row + share of the title that is met     (2)
 
-A row is found when it has something of every typed word.
+A row is found when it has something of every typed word. Where none has, the nearest rows are those of (2) in which
+each word counts by log(rows / rows that have it): a rare word says more.
 """
 
 from __future__ import annotations
@@ -12,16 +13,24 @@ from __future__ import annotations
 import re
 from difflib import SequenceMatcher, get_close_matches
 from functools import cache
+from math import log
+from os.path import commonprefix
 
 from leadline.syllabus.row import Row, rows, sources
 
-_WEIGHTS = {"id": 8.0, "title": 3.0, "where": 2.0, "claim": 2.0, "source": 1.0, "skipped": 0.5}
+_WEIGHTS = {"id": 8.0, "title": 3.0, "also": 2.5, "where": 2.0, "claim": 2.0, "source": 1.0, "skipped": 0.5}
 _SILENT = {
     *("a", "an", "and", "are", "as", "at", "by", "for", "from", "how", "in", "is", "of", "on", "or", "section", "the"),
     *("to", "what", "where", "with"),
 }
 _ID = re.compile(r"\b([a-z]{2})-?0*(\d+)\b")
 _WORD = re.compile(r"[a-z]{2}-\d+|\d+(?:[-.]\d+)+|[^\W_]+")  # ids, sections and sizes such as 1-3-1 stay whole
+_JOINED = re.compile(r"[^\W_]+(?:-[^\W_]+)+")  # "multi-head" is met by "multihead" too
+_ENDINGS = {
+    *("", "al", "able", "ce", "e", "ed", "es", "ing", "ion", "ity", "ling", "ly", "t"),
+    *("sation", "se", "sed", "sing", "zation", "ze", "zed", "zing"),
+}
+_STEM = 5  # letters that two words must share before their endings
 _CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])")
 
 
@@ -33,9 +42,7 @@ def find(query: str) -> list[Row]:
     >>> find("hopfeild network")[0].title
     'Hopfield network'
     """
-    met = []
-    for word in _typed(query):
-        met.append({known: like for known in _vocabulary() if (like := _spelt(word, known))} or _meant(word))
+    met = [_known(word) or _meant(word) for word in _typed(query)]
     return _ranked(met) if met and all(met) else []
 
 
@@ -45,34 +52,54 @@ def nearest(query: str, most: int = 3) -> list[Row]:
     >>> len(nearest("zebra"))
     3
     """
-    alike = [
-        {known: SequenceMatcher(None, word, known).ratio() ** 2 for known in _vocabulary()} for word in _typed(query)
-    ]
-    return _ranked(alike)[:most]
+    words = _typed(query)
+    alike = [_known(word) or _nearly(word) for word in words]
+    rare = [log(len(_index()) / max(1, _rows_with(word))) for word in words]
+    return _ranked(alike, rare)[:most]
 
 
-def _ranked(met: list[dict[str, float]]) -> list[Row]:
-    """Rows by (2); `met` holds, for each typed word, the known words that are like it."""
+def _ranked(met: list[dict[str, float]], rare: list[float] | None = None) -> list[Row]:
+    """Rows by (2); `met` holds, for each typed word, the known words that are like it. With `rare`, what each typed word
+    counts, a row need not have all of them.
+    """
     scored = []
     for place, (row, fields) in enumerate(_index()):
         best = [max(_WEIGHTS[f] * like.get(w, 0.0) for f, words in fields.items() for w in words) for like in met]
-        if min(best, default=0.0) > 0:
+        if (min if rare is None else max)(best, default=0.0) > 0:
             title = fields["title"]
             share = sum(max(like.get(word, 0.0) for like in met) for word in title) / len(title)
-            scored.append((-sum(best) - share, place, row))
+            total = sum(best) if rare is None else sum(value * each for value, each in zip(best, rare, strict=True))
+            scored.append((-total - share, place, row))
     return [row for *_, row in sorted(scored)]
+
+
+def _rows_with(word: str) -> int:
+    return sum(any(word in words for words in fields.values()) for _, fields in _index())
 
 
 # ── likeness of two words ──
 
 
+def _known(word: str) -> dict[str, float]:
+    """The words that are spelt like it."""
+    return {known: like for known in _vocabulary() if (like := _spelt(word, known))}
+
+
 def _spelt(word: str, known: str) -> float:
-    """The first two cases of (1). A number ends at a point: section 3.1 has 3.1.1 in it, but not 3.18."""
+    """The first three cases of (1). A number ends at a point: section 3.1 has 3.1.1 in it, but not 3.18."""
     if word == known:
         return 1.0
     if word[-1].isdigit():
         return 0.9 if known.startswith(f"{word}.") else 0.0
-    return 0.9 if len(word) >= 3 and known.startswith(word) else 0.0
+    if len(word) >= 3 and known.startswith(word):
+        return 0.9
+    stem = len(commonprefix((word, known)))
+    return 0.85 if stem >= _STEM and {word[stem:], known[stem:]} <= _ENDINGS else 0.0
+
+
+def _nearly(word: str) -> dict[str, float]:
+    """Every word, by how many letters they share."""
+    return {known: SequenceMatcher(None, word, known).ratio() ** 2 for known in _vocabulary()}
 
 
 def _meant(word: str) -> dict[str, float]:
@@ -95,7 +122,7 @@ def _index() -> tuple[tuple[Row, dict[str, frozenset[str]]], ...]:
         fields = row.to_dict()
         fields["where"] += " " + _CAMEL.sub(" ", row.where)
         fields["source"] += " " + full[row.key]
-        index.append((row, {name: frozenset(_words(text)) for name, text in fields.items()}))
+        index.append((row, {name: frozenset([*_words(text), *_joined(text)]) for name, text in fields.items()}))
     return tuple(index)
 
 
@@ -111,6 +138,14 @@ def _typed(query: str) -> list[str]:
 
 def _words(text: str) -> list[str]:
     return [_singular(word) for word in _WORD.findall(_ID.sub(r"\1-\2", text.lower()))]
+
+
+def _joined(text: str) -> list[str]:
+    """
+    >>> _joined("Multi-head attention of GPT-3")
+    ['multihead', 'gpt3']
+    """
+    return [_singular(word.replace("-", "")) for word in _JOINED.findall(text.lower())]
 
 
 def _singular(word: str) -> str:
