@@ -52,7 +52,7 @@ def test_a_series_is_trained_told_and_forecast(sales, capsys):
     assert all(float(row["low"]) < float(row["predicted"]) < float(row["high"]) for row in rows)
     assert main(["evaluate", "run"]) == 0
     shown = capsys.readouterr().out.replace("\n    ", " ")
-    assert shown.startswith("of the network alone; the forecasts that predict gives are told below\nsplit")
+    assert shown.startswith("of the network alone; the scores of the forecasts that predict gives are below\nsplit")
     assert "of the way from the value 12 steps before to a linear forecast" in shown
     assert "rmse_3" not in shown
     assert main(["evaluate", "run", "--data", "sales.csv"]) == 0
@@ -132,7 +132,7 @@ def test_sequences_that_are_no_table_are_predicted_too(tmp_path, monkeypatch, ca
     assert [row[0] for row in rows] == (["line", "1", "3"] if ending == "jsonl" else ["sequence", "0", "1"])
     assert "1 sequence cut to the 4 steps" in told.err
     assert main(["evaluate", "run", "--data", f"new.{ending}"]) == 2
-    assert "must be measured on a split" in capsys.readouterr().err
+    assert "is evaluated on its own splits" in capsys.readouterr().err
 
 
 def test_flags_of_series_ask_for_a_horizon(tmp_path, monkeypatch, capsys):

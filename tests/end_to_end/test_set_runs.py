@@ -50,7 +50,7 @@ def test_sets_are_trained_and_predicted_and_larger_ones_are_told(baskets, capsys
     assert "1 set with more than the 6 members of the largest in training" in told.err and "q," in told.out
     assert main(["evaluate", "run"]) == 0
     assert main(["evaluate", "run", "--data", "new.csv"]) == 2
-    assert "measured on a split" in capsys.readouterr().err
+    assert "evaluated on its own splits" in capsys.readouterr().err
 
 
 def test_every_point_of_a_scan_has_a_part_in_the_order_of_the_file(baskets, capsys):
