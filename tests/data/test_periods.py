@@ -16,11 +16,10 @@ EPOCH = date(1970, 1, 1)
 
 @given(st.sampled_from((*_MARKED, *_NAMED, *_DIGITS)), st.dates(date(1700, 1, 1), date(2199, 12, 31)))
 def test_every_form_is_read_as_it_is_written(form, day):
-    day = (
-        day
-        if "{d" in form
-        else day.replace(day=1, month=day.month if "{q}" not in form else (day.month - 1) // 3 * 3 + 1)
-    )
+    if "{g}" in form:
+        day -= timedelta(0 if "{u}" in form else day.weekday())
+    elif "{d" not in form:
+        day = day.replace(day=1, month=day.month if "{q}" not in form else (day.month - 1) // 3 * 3 + 1)
     days, read = periods_of(Text([period(day, form)]))
     assert EPOCH + timedelta(int(days[0])) == day
     assert period(day, read) == period(day, form)
@@ -34,15 +33,32 @@ def test_every_form_is_read_as_it_is_written(form, day):
         (["JAN-1-1995", "feb-1-1995"], "{b}-{d}-{y}", date(1995, 1, 1)),
         (["09-Sep-2001", "10-Sep-2001"], "{d:02}-{b}-{y}", date(2001, 9, 9)),
         (["9 September 2001", "10 September 2001"], "{d} {B} {y}", date(2001, 9, 9)),
+        (["JAN 2024", "FEB 2024"], "{bu} {y}", date(2024, 1, 1)),
+        (["2024q1", "2024q2"], "{y}q{q}", date(2024, 1, 1)),
+        (["2024-W05", "2024-W06"], "{g}-W{w:02}", date(2024, 1, 29)),
+        (["2024-W05-3", "2024-W05-4"], "{g}-W{w:02}-{u}", date(2024, 1, 31)),
+        (["2020-W53", "2021-W01"], "{g}-W{w:02}", date(2020, 12, 28)),
+        (["12/2023", "01/2024"], "{m:02}/{y}", date(2023, 12, 1)),
+        (["2023-9", "2023-10"], "{y}-{m}", date(2023, 9, 1)),
     ],
 )
-def test_names_of_months(words, form, first):
+def test_months_quarters_and_weeks_by_name(words, form, first):
     days, read = periods_of(Text(words))
     assert read == form and EPOCH + timedelta(int(days[0])) == first and days[1] > days[0]
 
 
 @pytest.mark.parametrize(
-    "words", [["31 Feb 2020"], ["Jan 2020", "Foo 2020"], ["Jan 20"], ["Jan 2020", None], ["Jan 1500"]]
+    "words",
+    [
+        ["31 Feb 2020"],
+        ["Jan 2020", "Foo 2020"],
+        ["Jan 20"],
+        ["Jan 2020", None],
+        ["Jan 1500"],
+        ["2024-W54"],
+        ["2024Q5"],
+        ["13/2024"],
+    ],
 )
 def test_what_is_no_such_time(words):
     assert periods_of(Text(words)) is None

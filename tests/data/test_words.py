@@ -65,6 +65,18 @@ def test_zones_are_taken_off_and_impossible_dates_refused():
     assert days("2023-02-29") is None and days("2024-13-01") is None and days("24-01-01") is None
 
 
+@pytest.mark.parametrize(
+    ("word", "hour"), [("12:00 AM", 0), ("12:30 pm", 12.5), ("6 PM", 18), ("11:00 a.m.", 11), ("1:00PM Z", 13)]
+)
+def test_half_days_are_read(word, hour):
+    assert days(f"1970-01-02 {word}") == pytest.approx(1 + hour / 24)
+
+
+@pytest.mark.parametrize("word", ["13:00 PM", "0:30 AM", "12", "12:00 XM"])
+def test_what_is_no_time_of_day(word):
+    assert days(f"1970-01-02 {word}") is None
+
+
 def test_the_order_of_day_and_month_is_found():
     assert date_style(["13/01/2024", "01/02/2024"]) == "dmy"
     assert date_style(["01/13/2024", "01/02/2024"]) == "mdy"

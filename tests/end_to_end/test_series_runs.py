@@ -58,6 +58,23 @@ def test_a_series_is_trained_told_and_forecast(sales, capsys):
     assert main(["evaluate", "run", "--data", "sales.csv"]) == 0
 
 
+@pytest.mark.parametrize(
+    ("form", "coming"), [("%m/%d/%Y %I:%M %p", "04/01/2010 12:00 PM"), ("%-d.%-m.%Y 12:00", "1.4.2010 12:00")]
+)
+def test_forecasts_are_written_as_the_table_writes_its_times(sales, capsys, form, coming):
+    from datetime import datetime, timedelta
+
+    lines = Path("sales.csv").read_text().splitlines()[1:]
+    days = [datetime(2010, 4, 1, 12) - timedelta(days=len(lines) - k) for k in range(len(lines))]
+    rows = "".join(f"{day.strftime(form)},{line.split(',')[1]}\n" for day, line in zip(days, lines))
+    Path("days.csv").write_text("date,sales\n" + rows)
+    line = ["train", "days.csv", "--horizon", "2", "--time", "date", "--target", "sales", "--model", "Linear"]
+    assert main([*line, "--epochs", "1", "--folder", "run", "--no-report"]) == 0
+    capsys.readouterr()
+    assert main(["predict", "run", "days.csv"]) == 0
+    assert next(csv.DictReader(io.StringIO(capsys.readouterr().out)))["date"] == coming
+
+
 def test_the_default_model_reads_the_series(sales, capsys):
     line = ["train", "sales.csv", "--horizon", "3", "--time", "date", "--target", "sales", "--epochs", "1"]
     assert main([*line, "--dim", "8", "--folder", "run", "--no-report", "--json"]) == 0

@@ -18,11 +18,13 @@ import numpy as np
 
 from leadline.data.columns import CYCLES
 from leadline.data.periods import period
+from leadline.data.stamps import stamp
 from leadline.data.words import plain_text
 
 UNITS = ("row", "number", "day", "month")
 _SECONDS = 86400.0
 _SHORTEST_MONTH = 28.0
+_WORKDAYS = (0, 1, 2, 3, 4)
 _OFF = 0.01  # parts of a step by which a moment may miss its place
 _STEPS_A_YEAR = {1: 12, 3: 4, 6: 2}  # by the months of a step
 
@@ -35,7 +37,10 @@ class Clock:
         last: moments are the last days of their months.
         form: how dates are written, as `leadline.data.periods` has it; empty for 2024-12-31, or 2024-12-31 18:00.
         order: of day, month and year in the dates of training, "dmy" or "mdy"; empty where the year comes first.
-        weekdays: those on which a series of days goes on, 0 is Monday; none where it does on all.
+        weekdays: those on which a series of days goes on, 0 is Monday; none where it does on all. Months have the last
+            of these days.
+        day: of the month that is meant, counted from 0, where shorter months have their last day in its place.
+        look: how dates in digits are written, as `leadline.data.stamps` has it; empty where `form` says it.
 
     >>> clock = Clock.of([np.array([0.0, 31.0, 59.0, 90.0])], dated=True)
     >>> clock.unit, clock.size, clock.season, clock.written(clock.later(90.0, 2))
@@ -48,6 +53,8 @@ class Clock:
     form: str = ""
     order: str = ""
     weekdays: tuple[int, ...] = ()
+    day: int = 0
+    look: str = ""
 
     @classmethod
     def of(cls, parts: Sequence[np.ndarray], dated: bool) -> Clock:
@@ -58,14 +65,28 @@ class Clock:
             return cls(unit)
         every = np.concatenate(parts)
         if dated and apart.min() >= _SHORTEST_MONTH and (every == np.floor(every)).all():
-            _, day, last = _months(every)
-            if (day == day[0]).all() or last.all():
-                steps = np.concatenate([np.diff(_months(part)[0]) for part in parts])
-                return cls("month", float(_commonest(steps)), bool(last.all() and not (day == day[0]).all()))
+            found = cls._of_months(parts, every)
+            if found is not None:
+                return found
         if dated:
             return cls(unit, float(_commonest(np.round(apart * _SECONDS, 3))) / _SECONDS)
         unit_of = float(np.median(apart))
         return cls(unit, float(_commonest(np.round(apart / unit_of, 6))) * unit_of)
+
+    @classmethod
+    def _of_months(cls, parts: Sequence[np.ndarray], every: np.ndarray) -> Clock | None:
+        """Of days that are the same in each of their months, or the last that these have; None where they are not."""
+        months, day, last = _months(every)
+        steps = np.concatenate([np.diff(_months(part)[0]) for part in parts])
+        size = float(_commonest(steps))
+        if last.all():  # whole years differ by it in February alone
+            differ = bool((day != day[0]).any() or (size % 12 != 0 or months[0] % 12 == 1))
+            return cls("month", size, differ)
+        if (day == np.minimum(day.max(), _lengths(months) - 1)).all():
+            return cls("month", size, day=int(day.max()) if (day != day[0]).any() else 0)
+        if (every == _last_open(months, _WORKDAYS)).all() and steps.min() > 0:
+            return cls("month", size, True, weekdays=_WORKDAYS)
+        return None
 
     @property
     def dated(self) -> bool:
@@ -90,16 +111,17 @@ class Clock:
     def later(self, moment: float, count: int) -> np.ndarray:
         """The `count` moments behind one (eqs. 1, 2)."""
         steps = np.arange(1, count + 1)
-        if self.weekdays:
+        if self.weekdays and self.unit != "month":
             days = moment + np.arange(1, 7 * (count // len(self.weekdays) + 1) + 1)
             return days[np.isin(_weekdays(days), self.weekdays)][:count]
         if self.unit != "month":
             return moment + steps * self.size
-        months, day, _ = _months(np.array([moment]))
-        first = (months + np.rint(steps * self.size).astype(np.int64)).astype("datetime64[M]")
-        ends = (first + 1).astype("datetime64[D]").astype(np.int64) - 1
-        days = first.astype("datetime64[D]").astype(np.int64) + day
-        return (ends if self.last else np.minimum(days, ends)).astype(np.float64)
+        months, day, last = _months(np.array([moment]))
+        coming = months + np.rint(steps * self.size).astype(np.int64)
+        if self.weekdays:
+            return _last_open(coming, self.weekdays)
+        meant = 31 if self.last else max(int(day[0]), self.day) if last[0] else int(day[0])
+        return (_begins(coming) + np.minimum(meant, _lengths(coming) - 1)).astype(np.float64)
 
     @property
     def season(self) -> int | None:
@@ -143,6 +165,8 @@ class Clock:
         seconds = np.rint(moments * _SECONDS).astype(np.int64)
         if self.form:
             return [period(day, self.form) for day in (seconds // 86400).astype("datetime64[D]").tolist()]
+        if self.look:
+            return [stamp(moment, self.look) for moment in moments.tolist()]
         if whole:
             return [str(day) for day in (seconds // 86400).astype("datetime64[D]")]
         return [str(moment).replace("T", " ") for moment in seconds.astype("datetime64[s]")]
@@ -177,6 +201,21 @@ def open_weekdays(moments: np.ndarray) -> tuple[int, ...]:
 
 def _weekdays(moments: np.ndarray) -> np.ndarray:
     return (np.floor(moments).astype(np.int64) + 3) % 7  # the first of 1970 was a Thursday
+
+
+def _last_open(months: np.ndarray, weekdays: tuple[int, ...]) -> np.ndarray:
+    """The last day of each month that is one of the days of the week."""
+    ends = (_begins(months) + _lengths(months) - 1).astype(np.float64)
+    return np.max([np.where(np.isin(_weekdays(ends - k), weekdays), ends - k, -np.inf) for k in range(7)], 0)
+
+
+def _begins(months: np.ndarray) -> np.ndarray:
+    """The first day of months since the start of 1970."""
+    return months.astype("datetime64[M]").astype("datetime64[D]").astype(np.int64)
+
+
+def _lengths(months: np.ndarray) -> np.ndarray:
+    return _begins(months + 1) - _begins(months)
 
 
 def _months(moments: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -1,5 +1,5 @@
 """Times that name a period, or a day in another way than by numbers with marks: 2003-01, 2003M01, Jan 2003, 1983Q1,
-15-Jan-2003, 20030115. Each is its first day.
+2003-W05, 15-Jan-2003, 20030115. Each is its first day; weeks are those of ISO 8601, and begin on Monday.
 
 A form is a template that is read and written alike. Numbers are taken for such times only where every one of them is a
 date of the years from 1700 to 2199: 200312 is a month and 200313 is none.
@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from datetime import date
+from functools import cache
 
 import numpy as np
 
@@ -22,15 +23,17 @@ _YEARS = range(1700, 2200)
 _MONTHS = ["January", "February", "March", "April", "May", "June", "July"]
 _MONTHS += ["August", "September", "October", "November", "December"]
 _SHORT = [name[:3] for name in _MONTHS]
-_MARKED = ("{y}-{m:02}", "{y}/{m:02}", "{y}M{m:02}", "{y}Q{q}", "{y}-Q{q}", "{y} Q{q}", "Q{q} {y}", "Q{q}-{y}")
+_MARKED = ("{y}-{m}", "{y}/{m}", "{y}.{m}", "{y}M{m}", "{y}-M{m}", "{m}/{y}", "{m}.{y}", "{m}-{y}")
+_MARKED = tuple(form.replace("{m}", month) for form in _MARKED for month in ("{m:02}", "{m}"))
+_MARKED += ("{y}Q{q}", "{y}-Q{q}", "{y}/Q{q}", "{y} Q{q}", "Q{q} {y}", "Q{q}-{y}", "Q{q}/{y}", "{q}Q{y}")
+_MARKED += ("{g}-W{w:02}", "{g}W{w:02}", "{g} W{w:02}", "{g}-W{w:02}-{u}", "{g}W{w:02}{u}")
 _BARE = ("{b} {y}", "{b}-{y}", "{y} {b}", "{y}-{b}")
 _DAYS = ("{d} {b} {y}", "{d}-{b}-{y}", "{b} {d}, {y}", "{b} {d} {y}", "{b}-{d}-{y}", "{y} {b} {d}", "{y}-{b}-{d}")
 _SPELLED = (*_BARE, *(form.replace("{d}", day) for form in _DAYS for day in ("{d:02}", "{d}")))
 _NAMED = tuple(form.replace("{b}", month) for form in _SPELLED for month in ("{b}", "{B}"))
 _DIGITS = ("{y}{m:02}", "{y}{m:02}{d:02}")
-_PART = {"y": r"\d{4}", "m:02": r"\d{1,2}", "d": r"\d{1,2}", "d:02": r"\d{2}", "q": "[1-4]"}
-_PART |= {"b": "|".join(_SHORT), "B": "|".join(_MONTHS)}
-_PACKED = {**_PART, "m:02": r"\d{2}"}
+_PART = {"y": r"\d{4}", "m:02": r"\d{2}", "m": r"\d{1,2}", "d": r"\d{1,2}", "d:02": r"\d{2}", "q": "[1-4]"}
+_PART |= {"g": r"\d{4}", "w:02": r"\d{2}", "u": "[1-7]", "b": "|".join(_SHORT), "B": "|".join(_MONTHS)}
 
 
 def periods_of(cells: Cells) -> tuple[np.ndarray, str] | None:
@@ -41,13 +44,15 @@ def periods_of(cells: Cells) -> tuple[np.ndarray, str] | None:
     """
     if not len(cells) or (not isinstance(cells, Text) and cells.dtype.kind == "M"):
         return None  # what is a date already needs no reading
+    written = isinstance(cells, Text)
     first = cells[0] if isinstance(cells, Text) else plain_text(float(cells[0]))
-    forms = [form for form in (*_MARKED, *_NAMED, *_DIGITS) if _day(first, form) is not None]
+    every = (*_MARKED, *_NAMED, *_DIGITS) if written else _DIGITS
+    forms = [form for form in every if _day(first, form) is not None]
     words, codes = words_of(cells) if forms else ([], np.empty(0))  # most columns show it at once
     for form in forms:
         days = [_day(word, form) for word in words]
         if None not in days:
-            return np.array(days, dtype=np.float64)[codes], form
+            return np.array(days, dtype=np.float64)[codes], _cased(form, "".join(map(str, words)))
     return None
 
 
@@ -57,8 +62,18 @@ def period(day: date, form: str) -> str:
     >>> period(date(1983, 4, 1), "{y}Q{q}"), period(date(1983, 4, 1), "{b} {y}")
     ('1983Q2', 'Apr 1983')
     """
-    names = {"b": _SHORT[day.month - 1], "B": _MONTHS[day.month - 1]}
-    return form.format(y=day.year, m=day.month, q=(day.month + 2) // 3, d=day.day, **names)
+    short, name = _SHORT[day.month - 1], _MONTHS[day.month - 1]
+    names = {"b": short, "bu": short.upper(), "bl": short.lower(), "B": name, "Bu": name.upper(), "Bl": name.lower()}
+    g, w, u = day.isocalendar()
+    return form.format(y=day.year, m=day.month, q=(day.month + 2) // 3, d=day.day, g=g, w=w, u=u, **names)
+
+
+def _cased(form: str, words: str) -> str:
+    """A form with its letters as all words have them, small or capital."""
+    if words == words.lower():
+        form = form.replace("M", "m").replace("Q", "q").replace("W", "w")
+        return form.replace("{b}", "{bl}").replace("{B}", "{Bl}")
+    return form.replace("{b}", "{bu}").replace("{B}", "{Bu}") if words == words.upper() else form
 
 
 def short_dates(words: Sequence[str]) -> str | None:
@@ -74,18 +89,24 @@ def short_dates(words: Sequence[str]) -> str | None:
 
 
 def _day(word: str | None, form: str) -> float | None:
-    parts = _PACKED if form in _DIGITS else _PART
-    pattern = re.sub(r"\{((\w)[^}]*)\}", lambda found: f"(?P<{found[2]}>{parts[found[1]]})", form)
-    match = re.fullmatch(pattern, (word or "").strip(), re.IGNORECASE)
+    match = _pattern(form).fullmatch((word or "").strip())
     if match is None:
         return None
     said = match.groupdict()
     name = said.pop("b", said.pop("B", None))
     part = {letter: int(value) for letter, value in said.items()}
     month = part.get("m", 3 * part.get("q", 0) - 2) if name is None else _SHORT.index(name[:3].capitalize()) + 1
-    if part["y"] not in _YEARS:
+    if part.get("y", part.get("g")) not in _YEARS:
         return None
     try:
+        if "g" in part:
+            return float(date.fromisocalendar(part["g"], part["w"], part.get("u", 1)).toordinal() - _EPOCH)
         return float(date(part["y"], month, part.get("d", 1)).toordinal() - _EPOCH)
     except ValueError:
         return None
+
+
+@cache
+def _pattern(form: str) -> re.Pattern[str]:
+    parts = re.sub(r"\{((\w)[^}]*)\}", lambda found: f"(?P<{found[2]}>{_PART[found[1]]})", form.replace(".", r"\."))
+    return re.compile(parts, re.IGNORECASE)

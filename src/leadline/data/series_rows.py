@@ -22,6 +22,7 @@ from leadline.data.columns import named
 from leadline.data.outcome import read_outcome
 from leadline.data.periods import periods_of, short_dates
 from leadline.data.raw import dates_style, days_alone, raw_values, read_numbers, shown, words_of, writes_comma
+from leadline.data.stamps import look_of
 from leadline.data.words import natural
 from leadline.errors import DataError
 
@@ -178,7 +179,7 @@ def _clock_of(parts: list[np.ndarray], times: Moments, gaps: str) -> Clock:
     every = np.concatenate(parts)
     joined_days = gaps == "join" and found.unit == "day" and found.size == 1
     weekdays = open_weekdays(every) if joined_days else ()
-    return replace(found, form=times.form, order=times.order, weekdays=weekdays)
+    return replace(found, form=times.form, order=times.order, look=times.look, weekdays=weekdays or found.weekdays)
 
 
 def target_of(table: Table, name: str, comma: bool) -> np.ndarray:
@@ -216,12 +217,13 @@ class Moments:
     Args:
         values: the moments, NaN nowhere.
         orders: those in which the parts of its dates can be read, the likeliest first; none where they are numbers.
-        form: in which dates are written, as `Clock` has it.
+        form, look: in which dates are written, as `Clock` has them.
     """
 
     values: np.ndarray
     orders: tuple[str, ...] = ()
     form: str = ""
+    look: str = ""
 
     @property
     def dated(self) -> bool:
@@ -242,8 +244,8 @@ def moments_of(table: Table, name: str | None, order: str = "") -> Moments:
     """
     if name is None:
         return Moments(np.arange(len(table), dtype=np.float64))
-    cells = table.columns[name]
-    cells = days_alone(cells) if isinstance(cells, Text) else cells
+    written = table.columns[name]
+    cells = days_alone(written) if isinstance(written, Text) else written
     orders = _date_orders(cells, order)
     named_periods = periods_of(cells) if orders in ((), ("ymd",)) else None
     if named_periods is not None:
@@ -255,9 +257,9 @@ def moments_of(table: Table, name: str | None, order: str = "") -> Moments:
         raise DataError(
             f"{name}, the time, must be a date or a number in every row",
             got=f"{shown(cells, row)} in {table.at(row)}",
-            do="Write dates like 2024-12-31, 2024-12-31 18:00, 2024-12, Dec 2024 or 2024Q4, and fill in missing ones",
+            do="Write dates like 2024-12-31, 2024-12-31 18:00, 2024-12, Dec 2024, 2024Q4 or 2024-W05; fill in missing ones",
         )
-    return Moments(values, orders)
+    return Moments(values, orders, look=look_of(written, orders[0]) if orders and isinstance(written, Text) else "")
 
 
 def _date_orders(cells: Cells, settled: str) -> tuple[str, ...]:

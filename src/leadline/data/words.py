@@ -87,7 +87,11 @@ def flag_pair(words: Iterable[str]) -> bool:
 #: how a date begins, for splitting it from the time of day
 DAY = r"\d{1,4}[-./]\d{1,2}[-./]\d{1,4}"
 _DAY = re.compile(r"(\d{1,4})([-./])(\d{1,2})\2(\d{1,4})")
-_CLOCK = re.compile(r"(?:[T ]+(\d{1,2}):(\d{2})(?::(\d{2}(?:\.\d+)?))?)? ?(?:(?:Z|UTC)|([+-])(\d{2}):?(\d{2}))?")
+#: what may follow it
+CLOCK = re.compile(
+    r"(?:(?P<gap>,?[T ]+)(?P<hour>\d{1,2})(?::(?P<minute>\d{2})(?::(?P<second>\d{2}(?:\.\d+)?))?)?"
+    r"(?P<half> ?[AaPp]\.?[Mm]\.?)?)?(?P<zone> ?(?:Z|UTC|(?P<sign>[+-])(?P<ahead>\d{2}):?(?P<and>\d{2}))?)"
+)
 _EPOCH = date(1970, 1, 1).toordinal()
 
 
@@ -128,29 +132,35 @@ def day_of(word: str, style: str = "ymd") -> int | None:
 def clock(word: str) -> tuple[int, int, float] | None:
     """Hours, minutes and seconds (UTC, where a zone is given) of what follows a date.
 
-    >>> clock("T12:30:15.5"), clock(" 12:00+02:00"), clock(""), clock(" noon")
-    ((12, 30, 15.5), (10, 0, 0.0), (0, 0, 0.0), None)
+    >>> clock("T12:30:15.5"), clock(" 12:00+02:00"), clock(" 12:00 AM"), clock(""), clock(" noon")
+    ((12, 30, 15.5), (10, 0, 0.0), (0, 0, 0.0), (0, 0, 0.0), None)
     """
-    match = _CLOCK.fullmatch(word)
+    match = CLOCK.fullmatch(word)
     if match is None:
         return None
-    hours, minutes, seconds = int(match[1] or 0), int(match[2] or 0), float(match[3] or 0)
+    hours, minutes, seconds = int(match["hour"] or 0), int(match["minute"] or 0), float(match["second"] or 0)
+    if match["half"]:
+        if not 1 <= hours <= 12:
+            return None
+        hours = hours % 12 + (12 if match["half"].strip()[0] in "Pp" else 0)
+    elif match["hour"] and not match["minute"]:
+        return None
     if hours > 24 or minutes > 59 or seconds >= 61:
         return None
-    if match[4]:
-        sign = -1 if match[4] == "+" else 1
-        hours, minutes = hours + sign * int(match[5]), minutes + sign * int(match[6])
+    if match["sign"]:
+        sign = -1 if match["sign"] == "+" else 1
+        hours, minutes = hours + sign * int(match["ahead"]), minutes + sign * int(match["and"])
     return hours, minutes, seconds
 
 
 def midnight(word: str) -> bool:
     """Whether what follows a date is the beginning of the day, in whatever zone.
 
-    >>> midnight(" 00:00:00+02:00"), midnight("T01:00Z"), midnight(" noon")
-    (True, False, False)
+    >>> midnight(" 00:00:00+02:00"), midnight(" 12:00 AM"), midnight("T01:00Z"), midnight(" noon")
+    (True, True, False, False)
     """
-    match = _CLOCK.fullmatch(word)
-    return match is not None and not any(float(part) for part in match.groups()[:3] if part)
+    match = CLOCK.fullmatch(word)
+    return match is not None and clock(word[: match.start("zone")]) == (0, 0, 0.0)
 
 
 def date_style(words: Iterable[str]) -> str | None:

@@ -1,0 +1,100 @@
+"""How a table writes its dates in digits, so that forecasts are written alike: 31.12.2024 18:00, 12/31/2024 6:00 PM.
+
+A look is a template that holds for all dates of a column. Where they are not written alike it is empty, and dates are
+written as 2024-12-31 or 2024-12-31 18:00:00.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+
+from leadline.data.cells import Text
+from leadline.data.words import CLOCK, DAY, midnight
+
+_PLAIN = "{y}-{m:02}-{d:02}"
+_PARTS = re.compile(r"(\d+)([-./])(\d+)[-./](\d+)")
+_HALVES = {"P": ("AM", "PM"), "p": ("am", "pm"), "Pd": ("A.M.", "P.M."), "pd": ("a.m.", "p.m.")}
+_ZONE = re.compile(r"\} ?([+-])(\d\d):?(\d\d)$")  # behind a time that changes: one that does not is a day's, anywhere
+_EPOCH = datetime(1970, 1, 1)
+
+
+def look_of(cells: Text, order: str) -> str:
+    """The look of a column's dates, all of which can be read; empty where they have none, or that of 2024-12-31.
+
+    Args:
+        order: of year, month and day.
+
+    >>> look_of(Text(["31.1.2024 09:30", "1.12.2024 10:00"]), "dmy"), look_of(Text(["2024-01-31"]), "ymd")
+    ('{d}.{m}.{y} {H:02}:{M:02}', '')
+    """
+    heads, tails, _ = cells.split(DAY)
+    day = _day_look([word for word in heads.distinct()[0] if word is not None], order)
+    time = _time_look([word for word in tails.distinct()[0] if word is not None])
+    return "" if day is None or time is None or day + time == _PLAIN else day + time
+
+
+def stamp(moment: float, look: str) -> str:
+    """A moment in days since the start of 1970 (UTC), as a look has it.
+
+    >>> stamp(19723.75, "{m}/{d}/{y} {I}:{M:02} {P}"), stamp(19723.75, "{y}-{m:02}-{d:02} {H:02}:{M:02}+01:00")
+    ('1/1/2024 6:00 PM', '2024-01-01 19:00+01:00')
+    """
+    zone, digits = _ZONE.search(look), re.search(r"\.(\d)f\}", look)
+    ahead = 0 if zone is None else (1 if zone[1] == "+" else -1) * (60 * int(zone[2]) + int(zone[3]))
+    seconds = round(moment * 86400, int(digits[1]) if digits else 0)
+    at = _EPOCH + timedelta(minutes=ahead, seconds=seconds)
+    halves = {name: both[at.hour >= 12] for name, both in _HALVES.items()}
+    second = at.second + at.microsecond / 1e6 if digits else at.second
+    hours = {"H": at.hour, "I": (at.hour - 1) % 12 + 1}
+    return look.format(y=at.year, m=at.month, d=at.day, M=at.minute, S=second, **hours, **halves)
+
+
+def _day_look(words: Sequence[str], order: str) -> str | None:
+    found = [match.groups() for word in words if (match := _PARTS.fullmatch(word))]
+    marks = {match[1] for match in found}
+    if len(marks) != 1:
+        return None
+    parts = dict(zip(order, ([match[k] for match in found] for k in (0, 2, 3))))
+    bare = {letter: _bare(parts[letter]) for letter in "md"}
+    fields = {"y": "{y}"}
+    for letter, other in ("md", "dm"):
+        own = bare[letter] if bare[letter] is not None else bare[other]
+        fields[letter] = f"{{{letter}}}" if own else f"{{{letter}:02}}"
+    return marks.pop().join(fields[letter] for letter in order)
+
+
+def _time_look(tails: Sequence[str]) -> str | None:
+    if len(tails) == 1 and (not tails[0] or midnight(tails[0])):
+        return tails[0]  # of a day, and no time that goes on
+    found = [match for tail in tails if (match := CLOCK.fullmatch(tail))]
+    if all(midnight(tail) for tail in tails):
+        return ""  # days, in zones that change
+    kinds = {(m["gap"], m["minute"] is None, m["second"] is None, _half(m["half"])) for m in found}
+    zones = {m["zone"] for m in found}
+    if len(kinds) != 1 or found[0]["gap"] is None:
+        return None
+    gap, hourly, minutely, half = kinds.pop()
+    hour = "I" if half else "H"
+    bare = _bare([m["hour"] for m in found])
+    look = gap + (f"{{{hour}}}" if (bool(half) if bare is None else bare) else f"{{{hour}:02}}")
+    look += "" if hourly else ":{M:02}"
+    digits = max(len((m["second"] or "").partition(".")[2]) for m in found)
+    second = f"{{S:0{3 + digits}.{digits}f}}" if digits else "{S:02}"
+    look += "" if minutely else f":{second}"
+    return look + half + (zones.pop() if len(zones) == 1 else "+00:00")
+
+
+def _half(word: str | None) -> str:
+    """The field of AM or PM, with the space before it; empty where there is none."""
+    if word is None:
+        return ""
+    space, own = word[: len(word) - len(word.lstrip())], word.strip()
+    return next((f"{space}{{{name}}}" for name, both in _HALVES.items() if own in both), f"{space}{{P}}")
+
+
+def _bare(words: Sequence[str]) -> bool | None:
+    """Whether numbers below ten have one digit; None where there is none."""
+    small = [word for word in words if int(word) < 10]
+    return len(small[0]) == 1 if small else None
