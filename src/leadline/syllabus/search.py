@@ -13,8 +13,8 @@ from __future__ import annotations
 import re
 from difflib import SequenceMatcher, get_close_matches
 from functools import cache
+from itertools import takewhile
 from math import log
-from os.path import commonprefix
 
 from leadline.syllabus.row import Row, rows, sources
 
@@ -59,8 +59,8 @@ def nearest(query: str, most: int = 3) -> list[Row]:
 
 
 def _ranked(met: list[dict[str, float]], rare: list[float] | None = None) -> list[Row]:
-    """Rows by (2); `met` holds, for each typed word, the known words that are like it. With `rare`, what each typed word
-    counts, a row need not have all of them.
+    """Rows by (2); `met` holds, for each typed word, the known words that are like it. With `rare`, what each typed
+    word counts, a row need not have all of them.
     """
     scored = []
     for place, (row, fields) in enumerate(_index()):
@@ -93,7 +93,7 @@ def _spelt(word: str, known: str) -> float:
         return 0.9 if known.startswith(f"{word}.") else 0.0
     if len(word) >= 3 and known.startswith(word):
         return 0.9
-    stem = len(commonprefix((word, known)))
+    stem = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(word, known, strict=False)))
     return 0.85 if stem >= _STEM and {word[stem:], known[stem:]} <= _ENDINGS else 0.0
 
 
