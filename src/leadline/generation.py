@@ -19,15 +19,17 @@ from torch import Tensor, nn
 from leadline.data.inputs import Inputs
 from leadline.engine.decoder import Decodable, scorer_of
 from leadline.errors import UserError
-from leadline.settings import given, texts, whole
+from leadline.settings import texts, whole
 from leadline.text.beam import beam_search
-from leadline.text.choosing import Choice, Constraint
+from leadline.text.choosing import Behind, Choice, Constraint
 from leadline.text.decoding import Generated, Word, checked
 from leadline.text.decoding import generate as decode
+from leadline.text.one_of import OneOf
 from leadline.text.stopping import Held, Stop, cut
 
 if TYPE_CHECKING:
     from leadline.data.tokens import Tokens
+    from leadline.text import Tokenizer
 
 MOST_BEAMS = 1024  # texts that are searched at once, each with a cache of its own
 #: called with the number of a text and the piece that came
@@ -70,7 +72,7 @@ def generate(
     top_p: float | None = None,
     min_p: float | None = None,
     repetition: float = 1.0,
-    allowed: Tensor | Constraint | str | None = None,
+    allowed: Tensor | Constraint | Behind | str | Sequence[str] | None = None,
     beams: int = 1,
     groups: int = 1,
     diversity: float = 0.0,
@@ -82,7 +84,7 @@ def generate(
     slide: bool = True,
     on_text: OnText | None = None,
 ) -> list[Text]:
-    """`count` texts for each prompt, in order (eqs. 1, 2).
+    """`count` texts for each prompt, in order (eqs. 1, 2); fewer where a search finds no more different ones.
 
     Args:
         model, inputs: of a run on text.
@@ -91,8 +93,8 @@ def generate(
         temperature: as of `leadline.text.choosing.Choice`; by default 1 where a text goes on, and for translations 0,
             the likeliest words, unless top_k, top_p, min_p or count ask for drawn ones.
         top_k, top_p, min_p, repetition: as of `Choice`.
-        allowed: words that may come, (V,), the characters that they may be made of, or without beams a function of the
-            tokens so far; by default all but the special ones, and the one that closes a document.
+        allowed: the characters that words may be made of; a list of texts, of which one is written; or words that may
+            come, as of `Choice`. By default all but the special ones, and the one that closes a document.
         beams: texts searched at once, at most 1,024; 1 draws words instead.
         groups, diversity, penalty, early: as of `leadline.text.beam.beam_search`.
         stop: texts that end one.
@@ -121,8 +123,7 @@ def generate(
     count, most, seed = whole("count", count), whole("most", most), whole("seed", seed, 0, 2**62 - 1)
     own = tokens.tokenizer
     end = Stop(() if own.end is None else (own.end,), stops, own.bytes_of)
-    if allowed is None or isinstance(allowed, str):
-        allowed = _writable(tokens, allowed)
+    may_come = _may_come(tokens, allowed, most)
     context = context_of(model, tokens)
     if slide:
         rows = [row if len(row) < context else row[-max(1, context // 2) :] for row in rows]
@@ -131,17 +132,15 @@ def generate(
     source = None if source is None else source.repeat_interleave(times, 0)
     scorer = scorer_of(model, longest + most, source, tokens.length)
     if beams > 1:
-        if not isinstance(allowed, Tensor):
-            got, do = given("allowed", allowed), "Pass a tensor (V,), or no beams"
-            raise UserError("beams take a list of allowed words", got=got, do=do)
-        best = beam_search(scorer, rows, most, beams, end, count, penalty, early, groups, diversity, allowed, slide)
-        found = [one for own in best for one in own]
+        best = beam_search(scorer, rows, most, beams, end, count, penalty, early, groups, diversity, may_come, slide)
+        found, of = [one for ones in best for one in ones], [b for b, ones in enumerate(best) for _ in ones]
     else:
-        choice = Choice(temperature, top_k, top_p, min_p, repetition, allowed)
+        choice = Choice(temperature, top_k, top_p, min_p, repetition, may_come)
         repeated = [row for row in rows for _ in range(count)]
         pieces = _Pieces(own, stops, on_text, repeated) if on_text is not None else None
         found = decode(scorer, repeated, most, choice, end, seed, slide, None if pieces is None else pieces.add)
-    made = [_text(asked[k // count], rows[k // count], one, tokens, stops) for k, one in enumerate(found)]
+        of = [k // count for k in range(len(found))]
+    made = [_text(asked[b], rows[b], one, tokens, stops) for b, one in zip(of, found, strict=True)]
     for number, text in enumerate(made) if on_text is not None else ():
         shown = "" if beams > 1 else pieces.shown.get(number, "")  # type: ignore[union-attr]
         rest = text.text.removeprefix(shown)
@@ -153,6 +152,17 @@ def generate(
 def context_of(model: nn.Module, inputs: Tokens) -> int:
     """Tokens of a text that a model reads at once."""
     return model.length if isinstance(model, Decodable) else inputs.length
+
+
+def _may_come(
+    tokens: Tokens, allowed: Tensor | Constraint | Behind | str | Sequence[str] | None, most: int
+) -> Tensor | Constraint | Behind:
+    """What `generate` was told, as `Choice` takes it."""
+    if allowed is None or isinstance(allowed, str):
+        return _writable(tokens, allowed)
+    if isinstance(allowed, Sequence):
+        return _one_of(tokens.tokenizer, allowed, most)
+    return allowed
 
 
 def _writable(tokens: Tokens, letters: str | None) -> Tensor:
@@ -171,6 +181,24 @@ def _writable(tokens: Tokens, letters: str | None) -> Tensor:
             do="Name all characters that may be written, the space among them",
         )
     return found | closes
+
+
+def _one_of(own: Tokenizer, choices: Sequence[str], most: int) -> OneOf:
+    """A text that is one of some, and then closes."""
+    if own.end is None:
+        raise UserError(
+            "a tokenizer must have a token that closes a text, to write one of some texts",
+            got="none",
+            do="Train with a tokenizer that has <end>",
+        )
+    made = OneOf([own.encode(text) for text in texts("allowed", choices)], own.num_tokens, own.end)
+    if made.longest > most:
+        raise UserError(
+            "most must leave room for each of the texts that are allowed",
+            got=f"most={most}, where one has {made.longest} tokens",
+            do=f"Pass most={made.longest + 1} or more",
+        )
+    return made
 
 
 def _of_words(inputs: Inputs) -> Tokens:

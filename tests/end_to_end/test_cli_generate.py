@@ -144,8 +144,31 @@ def test_special_words_are_not_written_and_a_constraint_is_kept(run):
     assert set(trained.generate("the", 20, allowed=only)[0].tokens) <= {*own.encode(" cat")}
     (text,) = trained.generate("the", 5, allowed=lambda seen: only.expand(len(seen), -1))
     assert set(text.tokens) <= {*own.encode(" cat")}
-    with pytest.raises(UserError, match="beams take a list of allowed words"):
-        trained.generate("the", 5, beams=2, allowed=lambda seen: only)
+    (text,) = trained.generate("the", 5, beams=2, allowed=lambda seen: only)
+    assert set(text.tokens) <= {*own.encode(" cat")}
+
+
+def test_one_of_some_texts_is_written(run):
+    trained = ll.load(run)
+    answers = [" cat sat on the mat", " dog ran to the door", " dog"]
+    for options in ({}, {"temperature": 0}, {"beams": 4, "count": 2}):
+        found = trained.generate(["the", "a", "a dog ran."], 40, allowed=answers, **options)
+        assert {text.text for text in found} <= {*answers} and all(text.why == "token" for text in found)
+    assert trained.generate("the", 40, allowed=answers, temperature=0)[0].text == answers[0]
+    scores = {text.text: text.score for text in trained.generate("a", 40, allowed=answers, beams=6, count=3, penalty=0)}
+    assert scores.keys() == {*answers} and max(scores, key=scores.get) != answers[0]
+    with pytest.raises(UserError, match="most must leave room for each of the texts"):
+        trained.generate("the", 2, allowed=answers)
+    with pytest.raises(UserError, match="a text that may be written must have a token"):
+        trained.generate("the", 20, allowed=["yes", ""])
+    with pytest.raises(UserError, match="allowed must be text"):
+        trained.generate("the", 20, allowed=["yes", 3])
+
+
+def test_each_text_stays_with_its_prompt_where_a_search_finds_few(run):
+    trained = ll.load(run)
+    found = trained.generate(["the", "a"], 40, allowed=[" cat", " dog"], beams=5, count=5)
+    assert [text.prompt for text in found] == ["the", "the", "a", "a"]
 
 
 def test_a_model_without_a_cache_writes_the_same(run):

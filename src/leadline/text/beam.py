@@ -23,7 +23,7 @@ from torch import Tensor
 
 from leadline.errors import UserError
 from leadline.settings import real, whole
-from leadline.text.choosing import Choice
+from leadline.text.choosing import Behind, Choice, Constraint
 from leadline.text.decoding import Generated, Scorer, checked, padded
 from leadline.text.stopping import Stop
 
@@ -41,7 +41,7 @@ def beam_search(
     early: bool | str = False,
     groups: int = 1,
     diversity: float = 0.0,
-    allowed: Tensor | None = None,
+    allowed: Tensor | Constraint | Behind | None = None,
     slide: bool = False,
 ) -> list[list[Generated]]:
     """The best texts behind each prompt, the best first.
@@ -54,7 +54,8 @@ def beam_search(
         early: False, True or "never".
         groups: G, which divides beams.
         diversity: λ, at least 0.
-        allowed: words that may come, (V,).
+        allowed: words that may come, as of `leadline.text.choosing.Choice`; a function is told `beams` rows for each
+            prompt, one behind the other. A text behind which nothing may come is given up.
         slide: go on behind the context; otherwise texts end there.
 
     >>> from leadline.engine.decoder import Recomputing
@@ -77,9 +78,12 @@ def beam_search(
     search = _Search(len(rows), groups, beams // groups, most, room, stop, penalty, early, diversity)
     scores = scorer.start(*padded([row for row in rows for _ in range(beams)]))
     begin = [0] * len(rows)  # where the part of a prompt and its texts begins that the scorer has read
-    permitted = Choice(allowed=allowed)
+    if isinstance(allowed, Tensor) and allowed.dim() == 2 and len(allowed) == len(rows):
+        allowed = allowed.repeat_interleave(beams, 0)
+    choice = Choice(allowed=allowed).behind(torch.tensor([len(row) for row in rows for _ in range(beams)]))
     while True:
-        log_p = permitted.permitted(scores.float().log_softmax(-1)).clamp(min=_NEVER)
+        seen = search.seen(rows) if choice.looks_back else None
+        log_p = choice.permitted(scores.float().log_softmax(-1), seen, some=False).clamp(min=_NEVER)
         search.advance(log_p.unflatten(0, (len(rows), groups, beams // groups)))
         if search.over:
             return [search.best(b, count) for b in range(len(rows))]
@@ -121,6 +125,12 @@ class _Search:
     @property
     def over(self) -> bool:
         return not any(self.open)
+
+    def seen(self, rows: list[list[int]]) -> Tensor:
+        """The words of all texts so far, those of their prompts among them, (B G K, T), -1 where a text has nothing."""
+        every = [[*rows[k * self.num // len(self.texts)], *words] for k, words in enumerate(self.texts)]
+        filled, lengths = padded(every)
+        return filled.masked_fill(torch.arange(filled.shape[1]) >= lengths[:, None], -1)
 
     def advance(self, log_p: Tensor) -> None:
         """Every text by one word, log_p (B, G, K, V)."""
@@ -176,6 +186,7 @@ class _Search:
             length = limit if self.early == "never" and self.penalty > 0 else self.t
             full = len(kept) == self.beams
             hopeless = full and (self.early is True or best / length**self.penalty <= kept[-1].score)
+            hopeless = hopeless or best <= _NEVER / 2  # nothing may come behind any text
             if self.t >= limit or hopeless:
                 self.open[group] = False
 
@@ -183,6 +194,12 @@ class _Search:
         """Of all groups, each text once."""
         every = [text for kept in self.ended[b * self.groups : (b + 1) * self.groups] for text in kept]
         once = {tuple(text.tokens): text for text in every}
+        if not once:
+            raise UserError(
+                "at least one word must be allowed to come next",
+                got=f"none behind any text of prompt {b}",
+                do="Allow the end, if nothing else, or search with more beams",
+            )
         return sorted(once.values(), key=lambda one: -one.score)[:count]
 
 

@@ -18,6 +18,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Protocol, runtime_checkable
 
 import torch
 from torch import Tensor
@@ -27,6 +28,14 @@ from leadline.settings import given, real, whole
 
 #: (tokens so far (B, T), -1 where a row has nothing) -> (B, V), true where a word may come next
 Constraint = Callable[[Tensor], Tensor]
+
+
+@runtime_checkable
+class Behind(Protocol):
+    """A constraint on new words alone, which must know where the prompts end."""
+
+    def behind(self, lengths: Tensor) -> Constraint:
+        """The constraint behind prompts of these lengths (B,)."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,7 +48,7 @@ class Choice:
         top_p: p, above 0 and at most 1.
         min_p: m, from 0 to 1.
         repetition: r, above 0; more than 1 makes words that were there less likely.
-        allowed: words that may come, (V,) or (B, V), or a function of the tokens so far.
+        allowed: words that may come, (V,) or (B, V), a function of the tokens so far, or `leadline.text.one_of.OneOf`.
 
     >>> scores = torch.tensor([[3.0, 1.0, 2.0, -1.0]])
     >>> Choice(temperature=0)(scores, torch.tensor([7]), torch.tensor(0)).tolist()
@@ -53,7 +62,7 @@ class Choice:
     top_p: float | None = None
     min_p: float | None = None
     repetition: float = 1.0
-    allowed: Tensor | Constraint | None = None
+    allowed: Tensor | Constraint | Behind | None = None
 
     def __post_init__(self):
         real("temperature", self.temperature, 0, usual=1.0)
@@ -66,7 +75,7 @@ class Choice:
             real("min_p", self.min_p, 0, most=1, usual=0.05)
         if isinstance(self.allowed, Tensor):
             _some(self.allowed)
-        elif self.allowed is not None and not callable(self.allowed):
+        elif self.allowed is not None and not callable(self.allowed) and not isinstance(self.allowed, Behind):
             raise UserError(
                 "allowed must be a tensor of truth values, or a function of the words so far",
                 got=given("allowed", self.allowed),
@@ -83,6 +92,10 @@ class Choice:
         """Whether it takes the likeliest word, of all or of those that a list (V,) allows."""
         listed = self.allowed is None or (isinstance(self.allowed, Tensor) and self.allowed.dim() == 1)
         return self.temperature == 0 and listed and self.repetition == 1
+
+    def behind(self, lengths: Tensor) -> Choice:
+        """The same, behind prompts of these lengths (B,)."""
+        return replace(self, allowed=self.allowed.behind(lengths)) if isinstance(self.allowed, Behind) else self
 
     def on(self, device: torch.device) -> Choice:
         """The same, with what it holds on a device."""
@@ -114,19 +127,29 @@ class Choice:
             scores = scores.masked_fill(p < self.min_p * p.amax(-1, keepdim=True), -math.inf)  # eq. 4
         return scores
 
-    def permitted(self, scores: Tensor, seen: Tensor | None = None) -> Tensor:
-        """Eq. 5, and -∞ for words that may not come."""
+    def permitted(self, scores: Tensor, seen: Tensor | None = None, some: bool = True) -> Tensor:
+        """Eq. 5, and -∞ for words that may not come.
+
+        Args:
+            some: each row must have a word that may come.
+        """
         if self.repetition != 1 and seen is not None:
             scores = repeated(scores, seen, self.repetition)
         if self.allowed is None:
             return scores
         if isinstance(self.allowed, Tensor):
             allowed = self.allowed
-        elif seen is None:
-            raise UserError("a constraint must be told the words so far", got="seen=None", do="Pass seen")
+        elif seen is None or isinstance(self.allowed, Behind):
+            got = "seen=None" if seen is None else "no lengths of prompts"
+            raise UserError(
+                "a constraint must be told the words so far", got=got, do="Pass seen, and call behind first"
+            )
         else:
-            allowed = _some(self.allowed(seen))
+            allowed = _some(self.allowed(seen)) if some else _truths(self.allowed(seen))
         check_words(allowed, scores.shape[-1])
+        if allowed.dim() > 1 and len(allowed) not in (1, len(scores)):
+            got, do = f"{len(allowed)} rows for {len(scores)}", "Pass a mask (V,) for all, or one (B, V) for each row"
+            raise UserError("allowed must have a row for each row of words", got=got, do=do)
         return scores.masked_fill(~allowed.to(scores.device), -math.inf)
 
 
@@ -137,12 +160,17 @@ def check_words(allowed: Tensor, num_words: int) -> None:
         raise UserError("allowed must say of each word whether it may come", got=got, do=do)
 
 
-def _some(allowed: Tensor) -> Tensor:
-    if allowed.dtype != torch.bool:
+def _truths(allowed: Tensor) -> Tensor:
+    if not isinstance(allowed, Tensor) or allowed.dtype != torch.bool or allowed.dim() not in (1, 2):
+        of = f"{allowed.dtype} of shape {tuple(allowed.shape)}" if isinstance(allowed, Tensor) else given("it", allowed)
         raise UserError(
-            "allowed must be truth values, one for each word", got=f"{allowed.dtype}", do="Pass a mask of words (V,)"
+            "allowed must be truth values, one for each word", got=of, do="Pass a mask of words, (V,) or (B, V)"
         )
-    if not bool(allowed.any(-1).all()):
+    return allowed
+
+
+def _some(allowed: Tensor) -> Tensor:
+    if not bool(_truths(allowed).any(-1).all()):
         raise UserError(
             "at least one word must be allowed to come next", got="a row of none", do="Allow the end, if nothing else"
         )

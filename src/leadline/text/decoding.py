@@ -148,6 +148,7 @@ def stream(
     new: list[list[int]] = [[] for _ in rows]
     room = None if slide else scorer.length
     last = [most if room is None else min(most, room - len(row)) for row in rows]  # number of the last word of a row
+    choice = choice.behind(torch.tensor([len(row) for row in rows]))
     columns = (_alone if isinstance(scorer, Ahead) and not choice.looks_back else _columns)(
         scorer, rows, most, choice, _seeds(seeds, len(rows)), slide
     )
