@@ -88,8 +88,12 @@ class AttentionMap(View):
         chosen = range(len(self.names)) if layer is None else [range(len(self.names))[layer]]
         if layer is not None and head is not None:
             return self._large(chosen[0], head, row)
-        tiles = [(k, h) for k in chosen for h in range(self.weights[k].shape[1])][:_TILES]
-        rows, columns = layout(len(tiles))
+        all_heads = [(k, h) for k in chosen for h in range(self.weights[k].shape[1])]
+        tiles = all_heads[:_TILES]
+        cut = "" if tiles == all_heads else f"; the first {_TILES} of {len(all_heads)} heads"
+        heads = {self.weights[k].shape[1] for k in chosen}  # one number of heads: a line of the grid is a layer
+        wide = min(heads) if len(heads) == 1 and 3 <= min(heads) <= 12 else 8
+        rows, columns = layout(len(tiles), wide)
         figure = blank(min(FULL, 1.6 * columns + 1.0), 1.55 * rows + 0.5)
         axes = figure.subplots(rows, columns, squeeze=False)
         for ax in axes.flat[len(tiles) :]:
@@ -99,9 +103,8 @@ class AttentionMap(View):
             bare(ax)
             ax.set_title(f"{k}.{h}", fontsize=7.5, fontweight="normal", color=SOFT, pad=3)
         colour_bar(list(axes.flat), mesh, "weight")
-        figure.suptitle(
-            "Attention: query down, key across; layer.head", x=0.01, ha="left", fontweight="bold", fontsize=9.5
-        )
+        said = f"Attention weights of layer.head: each row is a query, each column a key{cut}"
+        figure.suptitle(said, x=0.01, ha="left", fontweight="bold", fontsize=9.5)
         return figure
 
     def _check(self, layer: int | None, head: int | None, row: int) -> None:
@@ -120,7 +123,7 @@ class AttentionMap(View):
         ax.grid(False)
         _tick(ax.set_xticks, self.keys[layer], row, across, rotation=60, ha="right")
         _tick(ax.set_yticks, self.queries[layer], row, down)
-        ax.set(xlabel="looks at", ylabel="query")
+        ax.set(xlabel="key: the token attended to", ylabel="query: the token that attends")
         ax.set_title(f"{self.names[layer]}, head {head}")
         colour_bar(ax, mesh, "weight")
         return figure
@@ -221,12 +224,13 @@ def _tick(set_ticks: Any, words: tuple[tuple[str, ...], ...], row: int, size: in
 def _routed(ax: Axes, weights: np.ndarray, names: Sequence[str], output: str, colour: str) -> None:
     """Values below each other on the left, one output on the right, lines between them."""
     count = len(weights)
+    clear = {"facecolor": "w", "edgecolor": "none", "alpha": 0.8, "pad": 0.8}  # figures stay readable on thick lines
     for j, weight in enumerate(weights):
         ax.plot([0, 1], [count - 1 - j, (count - 1) / 2], color=colour, lw=0.3 + 9 * weight, alpha=0.15 + 0.85 * weight)
         ax.text(-0.06, count - 1 - j, names[j], ha="right", va="center", fontsize=8, color=INK)
         if weight >= 0.05:
             y = (count - 1 - j) * 0.72 + (count - 1) / 2 * 0.28
-            ax.text(0.28, y, f"{weight:.2f}".lstrip("0"), fontsize=7, color=SOFT, ha="center", va="bottom")
+            ax.text(0.28, y, f"{weight:.2f}".lstrip("0"), fontsize=7, color=SOFT, ha="center", va="center", bbox=clear)
     ax.text(1.06, (count - 1) / 2, output, ha="left", va="center", fontsize=8.5, color=INK, fontweight="bold")
     ax.set(xlim=(-0.75, 1.5), ylim=(-0.8, count - 0.2))
     ax.set_axis_off()

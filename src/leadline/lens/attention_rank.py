@@ -51,7 +51,7 @@ class AttentionRank(View):
         left.axhline(self.level, color="#5a6675", lw=0.8)
         right.plot(range(len(self.most)), self.most, "_", ms=16, color="#5a6675", label="all directions")
         right.set_xticks(range(len(self.names)))
-        label(left, "Energy of the largest singular values", "how many", "share")
+        label(left, "Energy of the largest singular values", "number of singular values kept", "share")
         label(right, f"Directions that hold {100 * self.level:g} %", "attention", "rank", legend=1)
         return figure
 

@@ -49,14 +49,14 @@ class EmbeddingNeighbours(View):
     @styled
     def plot(self) -> Figure:
         count, num = self.cosine.shape
-        figure = blank(max(2.4, min(10.0, 2.2 * count)), 0.6 + 0.26 * num)
+        figure = blank(max(3.6, min(10.0, 2.4 * count)), 0.9 + 0.26 * num)
         axes = figure.subplots(1, count, squeeze=False)[0]
         for ax, said, names, values in zip(axes, self.words, self.names, self.cosine):
             ax.barh(range(num), values, color=HUES[0], height=0.7)
             ax.set_yticks(range(num), names)
             ax.invert_yaxis()
-            ax.set(xlabel="cosine", xlim=(min(0.0, float(values.min())), 1))
-            ax.set_title(said)
+            ax.set(xlabel="cosine similarity", xlim=(min(0.0, float(values.min())), 1))
+            ax.set_title(f"Nearest to {said!r}")
         return figure
 
 

@@ -91,8 +91,20 @@ class Fading(View):
         left, right = figure.subplots(1, 2)
         self._draw(left, self.state, bounded=True)
         self._draw(right, self.read)
-        label(left, "What the last state keeps of a state before", "lag", "‖∂s_T / ∂s_{T-k}‖", legend=2)
-        label(right, "… and of an input", "lag", "‖∂s_T / ∂x_{T-k}‖", legend=2)
+        label(
+            left,
+            "Influence of an earlier state on the last",
+            "lag k (steps)",
+            "‖∂s(T) / ∂s(T−k)‖",
+            legend=2,
+        )
+        label(
+            right,
+            "Influence of an earlier input",
+            "lag k (steps)",
+            "‖∂s(T) / ∂x(T−k)‖",
+            legend=2,
+        )
         return figure
 
     def _draw(self, ax: Axes, norms: np.ndarray, bounded: bool = False) -> None:

@@ -208,5 +208,5 @@ def _drawn(found: tuple[Gate, ...]) -> Figure:
         right.plot([0, 1], [1, 0], color=SOFT, lw=0.8, ls=":")
         right.set(xlim=(0, 1), ylim=(0, 1))
         label(left, f"{layer}: how open its gates are", "step", "mean and deviation", legend=4)
-        label(right, "A dot a unit", f"share of steps below {SHUT}", f"share of steps above {OPEN}")
+        label(right, "One dot per unit", f"share of steps below {SHUT}", f"share of steps above {OPEN}")
     return figure

@@ -47,7 +47,7 @@ class HeadEntropy(View):
     def plot(self) -> Figure:
         panels = {
             "How widely": (self.entropy, "entropy (nats)"),
-            "How far": (self.distance, "places between query and key"),
+            "How far": (self.distance, "tokens between query and key"),
             "At the first token": (self.first, "weight"),
         }
         shown = {title: panel for title, panel in panels.items() if np.isfinite(panel[0]).any()}

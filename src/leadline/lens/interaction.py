@@ -24,7 +24,7 @@ from torch import Tensor
 from leadline.layers.masks import Causal, Dilated, Global, Mask, Window
 from leadline.lens.at_rest import exactly
 from leadline.lens.heads import heard
-from leadline.lens.style import FULL, HUES, LINE, blank, label, styled
+from leadline.lens.style import FULL, HUES, LINE, blank, styled
 from leadline.lens.tiles import bare, layout
 from leadline.lens.tokens import layers_of, read
 from leadline.lens.view import View
@@ -124,15 +124,19 @@ class Reach(View):
     @styled
     def plot(self) -> Figure:
         rows, columns = layout(len(self.matrices), 6)
-        figure = blank(min(FULL, 1.7 * columns + 0.6), 1.9 * rows + 0.4)
+        figure = blank(min(FULL, max(4.4, 1.7 * columns + 0.6)), 1.9 * rows + 0.4)
         axes = figure.subplots(rows, columns, squeeze=False)
         for ax in axes.flat[len(self.matrices) :]:
             ax.set_axis_off()
         for k, (ax, matrix) in enumerate(zip(axes.flat, self.matrices)):
             _cells(ax, matrix, HUES[1])
-            label(ax, f"{k + 1}: {self.furthest[k]} places", "", "")
+            ax.set_title(f"layer {k + 1}: {self.furthest[k]} away", fontsize=8)
         figure.suptitle(
-            "Of which token something has come where, by layer", x=0.01, ha="left", fontweight="bold", fontsize=9.5
+            "What a token (down) can know of others (across)",
+            x=0.01,
+            ha="left",
+            fontweight="bold",
+            fontsize=9.5,
         )
         return figure
 

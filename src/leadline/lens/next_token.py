@@ -65,7 +65,7 @@ class NextToken(View):
         left.set_yticks(range(shown), self.names, fontsize=7.5)
         left.invert_yaxis()
         told = "".join(self.words[-8:])
-        label(left, f"Behind …{told}", "probability (blue: in the nucleus)", "")
+        label(left, f"After …{told}", "probability (blue: in the nucleus)", "")
         places = np.arange(1, len(self.tokens) + 1)
         right.loglog(places, np.maximum(self.probability, 1e-12), color=HUES[0])
         right.axvline(self.top_k, color=HUES[1], ls=DASHED, lw=1.2, label=f"top {self.top_k}: {percent(self.top_mass)}")

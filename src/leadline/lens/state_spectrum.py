@@ -93,8 +93,8 @@ class StateSpectrum(View):
             )
             right.set_yscale("log")
             label(left, f"{layer.name}: matrices", "real part", "imaginary part", legend=2)
-            label(middle, "The step at the end of rows", "real part", "imaginary part")
-            label(right, f"States: {layer.dimension:.1f} directions", "direction", "share of the variance")
+            label(middle, "Jacobian of the last step", "real part", "imaginary part")
+            label(right, f"States fill {layer.dimension:.1f} directions", "direction", "share of the variance")
         return figure
 
 

@@ -38,7 +38,13 @@ from leadline.settings import whole
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-KINDS = {kind: kind for kind in ("times_input", "gradient", "integrated", "occlusion", "rollout")}
+KINDS = {
+    "times_input": "gradient times input",
+    "gradient": "gradient",
+    "integrated": "integrated gradients",
+    "occlusion": "each token hidden in turn",
+    "rollout": "attention rollout",
+}
 _ALONG = 14  # words of a line of the drawing
 
 
@@ -80,8 +86,8 @@ class TokenAttribution(View):
             ax.text(x, y, said[:11], ha="center", va="center", fontsize=8, color=ink, fontweight=weight)
         ax.set(xlim=(-0.6, _ALONG - 0.4), ylim=(0.6 - lines, 0.6))
         ax.set_axis_off()
-        what = f"{self.answer[row]}: {self.score[row]:.3g}"
-        ax.set_title(f"{self.kind.replace('_', ' ')} for {what}; red speaks for it, blue against", color=SOFT)
+        what = f"Score of {self.answer[row]}: {self.score[row]:.3g}. Red tokens raise it, blue ones lower it"
+        ax.set_title(f"{what} ({KINDS[self.kind]})", color=SOFT)
         return figure
 
 

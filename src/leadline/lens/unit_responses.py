@@ -101,7 +101,7 @@ class UnitResponses(View):
         ax.set_axis_off()
         ax.set_title(f"{self.layer}, unit {self.unit}")
         colour_bar(ax, ScalarMappable(Normalize(-top, top), SIGNED), "unit")
-        for left, name, found in ((0.0, "highest behind", self.highest), (0.5, "lowest behind", self.lowest)):
+        for left, name, found in ((0.0, "highest after", self.highest), (0.5, "lowest after", self.lowest)):
             below.text(left, 1, name, transform=below.transAxes, fontweight="bold", va="top", fontsize=8.5)
             for k, one in enumerate(found):
                 text = f"{short(one.value):>8}  row {one.row}, step {one.step + 1}: {str(one)[-40:]}"
