@@ -24,8 +24,8 @@ def test_true_probabilities_pass_at_any_size(n):
 
 def test_bold_ones_are_shown_and_timid_ones_recorded():
     (bold,), (timid,) = classes(2000, temperature=0.3), classes(2000, temperature=4.0)
-    assert (bold.code, bold.severity) == ("miscalibrated", "warning") and "bold" in bold.what
-    assert (timid.code, timid.severity) == ("miscalibrated", "note") and "timid" in timid.what
+    assert (bold.code, bold.severity) == ("miscalibrated", "warning") and "overconfident" in bold.what
+    assert (timid.code, timid.severity) == ("miscalibrated", "note") and "underconfident" in timid.what
 
 
 def coverage(n, sigma, variance="learned", seed=0):

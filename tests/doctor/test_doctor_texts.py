@@ -140,7 +140,7 @@ def test_val_that_rises_while_train_falls_is_named():
 
 def test_text_known_by_heart_is_named():
     (found,) = judged(0.3, 2.5)
-    assert found.code == "overfitting" and "by heart" in found.what and found.severity == "warning"
+    assert found.code == "overfitting" and "overfits" in found.what and found.severity == "warning"
 
 
 def test_stretches_of_text_are_judged_without_frequencies():

@@ -115,5 +115,5 @@ def test_findings_say_where_and_how_much():
     assert reach.ratio < FADED < 1 < GROWN
     said = str(vanishing(reach, "epoch 4"))
     assert "more than 24 steps ago" in said and "layers.0.branch (Elman), epoch 4" in said and "1e-09" in said
-    assert "orthogonal" in said and "bias of the keep gate" in str(vanishing(Reach("r", "GRU", False, 9, 0, 2), "x"))
+    assert "orthogonal" in said and "open keep gates" in str(vanishing(Reach("r", "GRU", False, 9, 0, 2), "x"))
     assert "2e+08 times" in str(exploding(Reach("r", "RNN", True, 50, 2e8, 50), "epoch 2"))

@@ -80,11 +80,11 @@ def test_a_loss_that_stands_still_because_the_schedule_ended_is_not_called_flat(
     losses = [0.75 - 0.0005 * sum(cosine[: k + 1]) for k in range(20)]  # the loss falls as fast as it is let
     assert losses[15] - losses[19] < 0.1 * (losses[0] - losses[19])
     (ended,) = verdict(data, outputs, with_rates(losses, cosine))
-    assert "flat" not in ended.evidence and "the schedule ended before the loss had gone flat" in ended.remedy
+    assert "flat" not in ended.evidence and "the schedule ended before the loss had flattened" in ended.remedy
     (flat,) = verdict(data, outputs, with_rates([0.9, 0.7] + [0.693] * 18, cosine))
-    assert "the loss has gone flat in the last " in flat.evidence and "the last 4 epochs" not in flat.evidence
+    assert "the loss has flattened in the last " in flat.evidence and "the last 4 epochs" not in flat.evidence
     (constant,) = verdict(data, outputs, with_rates([0.9, 0.7] + [0.693] * 18, [1.0] * 20))
-    assert "the loss has gone flat in the last 4 epochs of 20" in constant.evidence
+    assert "the loss has flattened in the last 4 epochs of 20" in constant.evidence
 
 
 @pytest.mark.parametrize("epochs", [0, 1, 4])

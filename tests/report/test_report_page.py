@@ -124,7 +124,7 @@ def test_sections_of_classes(classes):
     reader = read(classes)
     assert reader.sections == ["metrics", "learning", "results", "doctor", "data", "repeat", "config"]
     assert sorted(made(classes).figures) == ["confusion", "learning", "reliability"]
-    for told in ("Class by class", "Commonest mistakes", "Worst mistakes", "Nothing found.", "class-3"):
+    for told in ("Class by class", "Most common mistakes", "Worst mistakes", "Nothing found.", "class-3"):
         assert told in reader.text
     assert classes.command in reader.text and "ll.fit(model, data)" in reader.text
 
@@ -242,7 +242,7 @@ def test_shapes_of_runs(facts):
     reader = read(facts)
     assert "results" in reader.sections and "learning" in reader.sections
     few = facts.evaluations[facts.split].count < 30
-    assert ("read this figure as a hint" in reader.text) == few
+    assert ("this figure is only a rough estimate" in reader.text) == few
 
 
 def test_the_best_split_there_is():

@@ -58,7 +58,13 @@ def test_a_page_of_the_next_word(tmp_path, kind):
     facts = facts_of(data, "GPT", dim=16, num_layers=1, num_heads=2)
     before = {name: value.clone() for name, value in facts.model.state_dict().items()}
     html = page(facts).html
-    for words in ("Written by the model", "What surprised most", "Expected and not", "perplexity", "bits_per_byte"):
+    for words in (
+        "Written by the model",
+        "Least expected tokens",
+        "Expected and unexpected tokens",
+        "perplexity",
+        "bits_per_byte",
+    ):
         assert words in html
     assert "<script>alert" not in html and "<b>bold" not in html
     assert '"><</span>' not in html and "&lt;" in html and "surprise" in page(facts).figures
@@ -106,7 +112,7 @@ def test_hidden_words_are_guessed_where_they_are_hidden(tmp_path):
     data = stories(tmp_path, "masked")
     facts = facts_of(data, "BERT", dim=16, num_layers=1, num_heads=2)
     html = texts(facts, "test", drawn([]))
-    assert "Hidden words" in html and "▢" in html and "<script>alert" not in html
+    assert "Masked tokens" in html and "▢" in html and "<script>alert" not in html
     seen = Seen.of(facts, data.inputs, "test")
     assert (seen.y >= 0).any() and (seen.x == data.inputs.tokenizer.mask).any()
 

@@ -58,5 +58,5 @@ def test_the_baseline_is_weighted_like_the_metric():
 
 def test_few_rows_are_called_few():
     facts = train(class_data(sizes=(200, 50, 5)))
-    assert verdict(facts, "test").endswith("With 5 rows, read this figure as a hint.")
+    assert verdict(facts, "test").endswith("With 5 rows, this figure is only a rough estimate.")
     assert "hint" not in verdict(facts, "train")

@@ -36,8 +36,8 @@ SIGMAS = 4.0
 MOST_ROWS = 20_000
 #: of families whose mean says how wide they are: nothing to learn, and another family
 WIDER = {
-    "Poisson": "Use the likelihood NegativeBinomial, which learns how far counts stray; Poisson's variance is its mean",
-    "Exponential": "Use the likelihood Gamma, which learns its deviation; Exponential's is its mean",
+    "Poisson": "Use the likelihood NegativeBinomial, which learns the spread of counts; Poisson's variance is its mean",
+    "Exponential": "Use the likelihood Gamma, which learns its deviation; Exponential's deviation is its mean",
 }
 _MEASURED = ("real", "positive", "proportion", "count", "angle")
 
@@ -79,10 +79,10 @@ def _classes(name: str, probabilities: Tensor, y: Tensor) -> list[Finding]:
         return []
     accuracy, mean = float(correct.double().mean()), float(confidence.mean())
     bold = mean > accuracy
-    what = f"the probabilities are too {'bold' if bold else 'timid'}"
+    what = f"the model is {'overconfident' if bold else 'underconfident'}"
     found = (
-        f"it is {percent(mean)} sure on average and right in {percent(accuracy)}; calibration error {error:.3f}, where "
-        f"chance explains up to {by_chance:.3f}"
+        f"it gives its answers {percent(mean)} probability on average, and {percent(accuracy)} are right; calibration "
+        f"error {error:.3f}, where chance explains up to {by_chance:.3f}"
     )
     do = (
         "Stop early, add weight decay or label smoothing, or divide the logits by a temperature fitted on val"
@@ -106,7 +106,7 @@ def _coverage(name: str, likelihood: Likelihood, prediction: Prediction, y: Tens
     if abs(coverage - LEVEL) <= allowed or (kind == "count" and coverage > LEVEL):  # whole ends hold at least so many
         return []
     what = f"the {percent(LEVEL)} intervals are too {'narrow' if coverage < LEVEL else 'wide'}"
-    found = f"they hold {percent(coverage)} of {count} targets"
+    found = f"{percent(coverage)} of {count} targets lie inside"
     fixed = getattr(likelihood, "variance", None) == "fixed"
     # least squares makes no promise about its intervals, and those that are too wide harm nobody
     severity = "note" if fixed or coverage > LEVEL else "warning"
@@ -115,7 +115,7 @@ def _coverage(name: str, likelihood: Likelihood, prediction: Prediction, y: Tens
         if fixed
         else WIDER[type(likelihood).__name__]
         if coverage < LEVEL and type(likelihood).__name__ in WIDER
-        else "Stop early or regularise: the variance was learned on rows that the model knows too well"
+        else "Stop early or regularise: the variance was learned on training rows that the model fits too closely"
         if coverage < LEVEL
         else "Let the variance depend on x (variance='input'), or train longer"
     )

@@ -21,14 +21,14 @@ CODES: dict[str, str] = {
     "target-leak": "a column gives the answer away",
     "unscaled-input": "the columns are measured on very different or very large scales",
     # before the first step: rows of tokens
-    "mostly-padding": "most places of the rows hold nothing",
+    "mostly-padding": "most places of the rows are padding",
     "unused-vocabulary": "most of the vocabulary never occurs in the training text",
     "short-documents": "documents are much shorter than the context",
     # before the first step: the graph
     "isolated-nodes": "some nodes have no edge to another",
     "constant-nodes": "all nodes have the same numbers, and the network gives all of them the same answer",
     "unlike-neighbours": "neighbours mostly belong to other classes",
-    "unread-edges": "the network does not read all that edges carry",
+    "unread-edges": "the network does not read all columns of the edges",
     "deeper-than-graph": "the network has more layers than the graph has steps",
     # before the first step: the splits
     "shared-rows": "rows of a held-out split stand in the training split too",
@@ -37,14 +37,14 @@ CODES: dict[str, str] = {
     "no-trainable-parameters": "the model has nothing to train",
     "model-input": "the model cannot take these inputs",
     "output-shape": "the model's output does not fit the likelihood",
-    "sees-ahead": "the model sees the words that it is asked for",
+    "sees-ahead": "the model sees the tokens that it must predict",
     "double-softmax": "the model ends in the squashing that the likelihood already does",
     "relu-output": "the model's last step cuts off negative outputs",
     "bounded-output": "the model's last step cannot reach some targets",
     # before the first step: the first weights
     "vanishing-signal": "all rows look alike to the last layer",
     "wild-start": "the first answers are far too large",
-    "equal-units": "the units of a layer begin alike and stay alike",
+    "equal-units": "the units of a layer start equal and stay equal",
     "vanishing-recurrence": "what happened long ago in a row has no influence on the loss",
     "exploding-recurrence": "the gradient grows from step to step on its way back through time",
     # during the run
@@ -68,7 +68,7 @@ CODES: dict[str, str] = {
     "overfitting": "the model is much better on the rows it trained on than on others",
     "over-smoothed": "the network gives all nodes the same answer",
     "no-better-than-constant": "on held-out rows the model is no better than a constant guess",
-    "miscalibrated": "the probabilities do not come true as often as they say",
+    "miscalibrated": "the probabilities are wrong: what is given 80 % comes true more or less often",
     "interval-coverage": "the intervals do not hold as many targets as they should",
     "test-worse-than-val": "the test split is clearly worse than the validation split",
 }

@@ -23,38 +23,38 @@ PROBE_ROWS = 64
 _SAID: dict[str, tuple[str, str, str]] = {
     "dead": (
         "dead-units",
-        "most units of this layer answer to no example from the start",
-        "Begin with biases of 0 and weights of mean 0 (init='he'), scale the inputs, or use leaky_relu",
+        "most units of this layer are zero for every example from the start",
+        "Start with biases of 0 and weights of mean 0 (init='he'), scale the inputs, or use leaky_relu",
     ),
     "saturated": (
         "saturated-units",
         "most activations of this layer lie where the function is flat from the start",
-        "Begin with smaller weights (init='glorot'), and scale the inputs to deviation 1",
+        "Start with smaller weights (init='glorot'), and scale the inputs to deviation 1",
     ),
     "vanishing": (
         "vanishing-gradient",
         "hardly any gradient reaches the first layer from the start",
-        "Begin with larger weights (init='he' for relu, 'orthogonal' for tanh), or add norm='layer' or residual=True",
+        "Start with larger weights (init='he' for relu, 'orthogonal' for tanh), or add norm='layer' or residual=True",
     ),
     "exploding": (
         "exploding-gradient",
         "the gradient grows out of bounds on its way to the first layer from the start",
-        "Begin with smaller weights (init='he' for relu, 'glorot' for tanh), or add normalisation (norm='layer')",
+        "Start with smaller weights (init='he' for relu, 'glorot' for tanh), or add normalisation (norm='layer')",
     ),
     "lost": (
         "vanishing-signal",
         "all rows look alike to the last layer",
-        "Begin with larger weights and biases of 0 (init='he' or 'lsuv'), use fewer layers, or add residual=True",
+        "Start with larger weights and biases of 0 (init='he' or 'lsuv'), use fewer layers, or add residual=True",
     ),
     "wild": (
         "wild-start",
         "the first answers are far too large",
-        "Begin with smaller weights (init='he'): the first steps would only undo the draw",
+        "Start with smaller weights (init='he'): otherwise the first steps only shrink them",
     ),
     "alike": (
         "equal-units",
-        "the units of a layer begin alike, so they get the same gradient and stay alike",
-        "Draw the weights at random (init='he'); only the last layer, or the end of a residual branch, may begin at 0",
+        "the units of a layer start equal, so they get the same gradient and stay equal",
+        "Draw the weights at random (init='he'); only the last layer, or the end of a residual branch, may start at 0",
     ),
 }
 

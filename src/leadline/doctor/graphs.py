@@ -68,7 +68,7 @@ def _alone(graph: Graph) -> list[Finding]:
             "some nodes have no edge to another",
             "the graph",
             f"{len(alone):,} of {counted(len(graph), 'node')} ({percent(share)}), the first are {_some(alone)}",
-            "See that ids of edges and nodes are spelt alike; where they are, a network that keeps a node's own "
+            "Check that nodes and edges spell ids the same way; if they do, a network that keeps a node's own "
             "numbers (GraphSAGE, or residual='sum') answers for them as an MLP would",
         )
     ]
@@ -164,9 +164,9 @@ def _unread(model: nn.Module, data: Data, graph: Graph) -> list[Finding]:
         Finding(
             "unread-edges",
             "note",
-            "the network does not read all that edges carry",
+            "the network does not read all columns of the edges",
             type(model).__name__,
-            f"without the {' and '.join(unread)} of edges it answers the same",
+            f"its answers are the same without the {' and '.join(unread)} of edges",
             "Features are read by GAT, GIN and EdgeNetwork, weights by GCN, GraphSAGE and GIN, kinds by RelationalGCN; "
             "or leave the columns out",
         )

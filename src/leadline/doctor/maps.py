@@ -23,7 +23,7 @@ def check_maps(evaluations: Mapping[str, Evaluation], likelihood: Likelihood) ->
     if train is None:
         return []
     if train[name] < LEARNED:
-        what = "the model has learned next to nothing of the pictures it trained on"
+        what = "the model has learned almost nothing, even on the pictures it trained on"
         do = "Train for more epochs; then try a learning rate ten times larger and smaller, and a larger model"
         return [Finding("underfitting", "warning", what, "train split", f"{name} {train[name]:.3f}", do)]
     if held is None:
@@ -33,4 +33,13 @@ def check_maps(evaluations: Mapping[str, Evaluation], likelihood: Likelihood) ->
         return []
     found = f"{name} {train[name]:.3f} on pictures it trained on, {evaluations[held][name]:.3f} on {held} pictures"
     do = "Add pictures, or vary them: --regularize flip zoom colour; or take a smaller model, or stop earlier"
-    return [Finding("overfitting", "warning", "the model knows its pictures by heart", f"{held} split", found, do)]
+    return [
+        Finding(
+            "overfitting",
+            "warning",
+            "the model overfits: it is much better on the pictures it trained on than on others",
+            f"{held} split",
+            found,
+            do,
+        )
+    ]

@@ -41,11 +41,13 @@ def check_sight(model: nn.Module, data: Data) -> list[Finding]:
         return []
     if moved <= _ROUNDING.get(torch.float32 if own is None else own.dtype, _COARSE):
         return []
-    what = "the model sees the words that it is asked for"
-    found = f"other words in the second half of a row change scores of the first by {moved:.2g} of the largest"
-    do = 'Take a model that looks back only, such as GPT; one that looks both ways is for hidden words, task="masked"'
+    what = "the model sees the tokens that it must predict"
+    found = (
+        f"other tokens in the second half of a row change the scores of the first half by {moved:.2g} of the largest"
+    )
+    do = 'Use a model that looks back only, such as GPT; one that looks both ways is for masked tokens, task="masked"'
     if inputs.task == "pairs":
-        do = "Take a model whose decoder looks back only, such as Transformer or T5"
+        do = "Use a model whose decoder looks back only, such as Transformer or T5"
     return [Finding("sees-ahead", "error", what, type(model).__name__, found, do)]
 
 

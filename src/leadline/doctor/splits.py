@@ -50,8 +50,8 @@ def check_splits(data: Data) -> list[Finding]:
         if not _rich(data.train):
             continue
         found = (
-            f"{k} of {m} rows ({percent(k / m)}) are equal in x and y to a training row, where repetition explains "
-            f"{percent(natural)}; among them rows {some(split.row_numbers(shared))}"
+            f"{k} of {m} rows ({percent(k / m)}) are equal in x and y to a training row; so many repeated rows "
+            f"would explain {percent(natural)}; among them rows {some(split.row_numbers(shared))}"
         )
         findings.append(
             Finding(

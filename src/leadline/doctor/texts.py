@@ -117,7 +117,7 @@ def _context(x: Tensor, inputs: Tokens) -> list[Finding]:
     what = "documents are much shorter than the context"
     found = f"{places / ends:.0f} tokens a document on average, rows of {x.shape[1]}"
     do = (
-        "Nothing is wrong, but a word never sees beyond its document: "
+        "Nothing is wrong, but a token sees only its own document: "
         f"length={_round(round(2 * places / ends))} learns the same, and longer documents would teach more"
     )
     return [Finding("short-documents", "note", what, "train split", found, do)]
@@ -167,13 +167,13 @@ def _frequencies(evaluations: Mapping[str, Evaluation], data: Data, held: str | 
         own, rival = evaluations[name]["nll"], unigram_nll(data, name)
         if math.isfinite(own) and own <= (1 - NO_BETTER) * rival:
             continue
-        found = f"nll {own:.3f} against {rival:.3f} of their frequencies"
+        found = f"nll {own:.3f}, against {rival:.3f} from the frequencies of tokens alone"
         if name == "train":
             what = "the model is no better than the frequencies of tokens, even on the rows it trained on"
             do = "Train for more epochs; then try a learning rate ten times larger and smaller, and a larger model"
             return [Finding("underfitting", "warning", what, "train split", found, do)]
         what = f"on {name} the model is no better than the frequencies of tokens"
-        do = "What it learned does not carry over: look for more text, a smaller model, or more dropout"
+        do = "What it learned does not hold for new text: use more text, a smaller model, or more dropout"
         return [Finding("no-better-than-constant", "warning", what, f"{name} split", found, do)]
     return []
 
@@ -187,12 +187,12 @@ def _overfitting(
     rise = _rise(history, other) if name == "val" else None
     risen = f"; val nll rose from {rise[1]:.3f} (epoch {rise[0]}) to {rise[2]:.3f}" if rise else ""
     if train is not None and _apart(train, other):
-        what = "the model knows its training text by heart, and other text much less well"
+        what = "the model overfits: it is much better on its training text than on other text"
         found = f"nll {train['nll']:.3f} on train and {other['nll']:.3f} on {name}{risen}"
         return [Finding("overfitting", "warning", what, f"train and {name}", found, do)]
     if rise:
         epoch, best, last, kept_late = rise
-        what = "after its best epoch the model went on learning the training text by heart"
+        what = "the model overfitted after its best epoch"
         found = f"val nll rose from {best:.3f} (epoch {epoch}) to {last:.3f} while the training loss fell"
         # where the best weights were kept, the later epochs were wasted, but the model is not the worse for them
         severity = "warning" if kept_late else "note"

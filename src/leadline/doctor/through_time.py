@@ -187,8 +187,8 @@ def vanishing(reach: Reach, when: str, severity: str = "warning") -> Finding:
         severity,
         f"what happened more than {reach.felt} steps ago has no influence on the loss",
         f"{reach.name}, {when}",
-        f"rows have {reach.steps} steps, and to those of the first half comes {reach.ratio:.1g} of the gradient that "
-        "comes to those of the second",
+        f"rows have {reach.steps} steps, and the gradient at those of the first half is {reach.ratio:.1g} times that "
+        "of the second half",
         _KEEP if reach.plain else _KEEP_OPEN,
     )
 
@@ -200,18 +200,18 @@ def exploding(reach: Reach, when: str) -> Finding:
         "warning",
         "the gradient grows from step to step on its way back through time",
         f"{reach.name}, {when}",
-        f"rows have {reach.steps} steps, and to those of the first half comes {reach.ratio:.1g} times the gradient "
-        "that comes to those of the second",
-        "Begin with smaller recurrent weights (their largest singular value near 1), use cell='lstm' or 'gru', or clip "
+        f"rows have {reach.steps} steps, and the gradient at those of the first half is {reach.ratio:.1g} times that "
+        "of the second half",
+        "Start with smaller recurrent weights (their largest singular value near 1), use cell='lstm' or 'gru', or clip "
         "the gradient (clip=1.0)",
     )
 
 
 _KEEP = (
-    "Use cell='lstm', 'gru' or 'lru', answer from every step (pool='mean'), or begin with orthogonal recurrent "
-    "weights; where only the last steps matter, shorter rows learn the same in less time"
+    "Use cell='lstm', 'gru' or 'lru', average the states of all steps (pool='mean'), or start with orthogonal "
+    "recurrent weights; if only the last steps matter, shorter rows learn the same in less time"
 )
 _KEEP_OPEN = (
-    "Begin with gates that keep (a bias of the keep gate near the logarithm of the steps), use cell='lru', or answer "
-    "from every step (pool='mean'); where only the last steps matter, shorter rows learn the same in less time"
+    "Start with open keep gates (a bias near the logarithm of the number of steps), use cell='lru', or average the "
+    "states of all steps (pool='mean'); if only the last steps matter, shorter rows learn the same in less time"
 )

@@ -189,10 +189,12 @@ def _underfitting(history: Sequence[Mapping], train: Evaluation, rival: _Rival) 
         found += f"; {percent(falling)} of the fall of the loss came in {last}"
         do = "Train for more epochs or raise the learning rate: the loss was still falling when the run ended"
         if late > len(records) // 4:
-            do = "Train for more epochs or raise the learning rate: the schedule ended before the loss had gone flat"
+            do = "Train for more epochs or raise the learning rate: the schedule ended before the loss had flattened"
     else:
-        found += f"; the loss has gone flat in {last}"
-        do = "Try a learning rate ten times larger and smaller, then a larger model; then ask if x can tell y at all"
+        found += f"; the loss has flattened in {last}"
+        do = (
+            "Try a learning rate ten times larger and smaller, then a larger model; check that x says something about y"
+        )
     return [Finding("underfitting", "warning", what, "train split", found, do)]
 
 
@@ -231,7 +233,7 @@ def _no_better(name: str, evaluation: Evaluation, rival: _Rival) -> list[Finding
         found += f"; with so few rows ({evaluation.count}) the accuracy may be {low:.2f} to {high:.2f}"
     what = f"on {name} the model {'is worse than' if rival.wins(evaluation) else 'is no better than'} a constant guess"
     do = (
-        "What it learned does not carry over: look for more rows, better columns, or a simpler model; check that rows "
+        "What it learned does not hold for new rows: use more rows, better columns or a simpler model; check that rows "
         "of x and y belong together"
     )
     return [Finding("no-better-than-constant", "warning", what, f"{name} split", found, do)]
@@ -252,7 +254,7 @@ def _overfitting(
         kept = evaluations[name]["nll"]
         # where the best weights were kept, the later epochs were wasted, but the model is not the worse for them
         severity = "warning" if kept_late else "note"
-        what = "after its best epoch the model went on learning the training rows by heart"
+        what = "the model overfitted after its best epoch"
         found = f"val nll rose from {best:.3g} (epoch {epoch}) to {last:.3g}; the weights that were kept: {kept:.3g}"
         do = "Stop early (patience=10) or train for less"
         return [Finding("overfitting", severity, what, f"epoch {epoch}", found, do)]
@@ -312,7 +314,7 @@ def _selection(evaluations: Mapping[str, Evaluation], rivals: Mapping[str, _Riva
         return []
     what = "the test split is clearly worse than the validation split"
     do = (
-        "Report the test result; if many settings were tried, val was used up by the choice; if not, the two splits "
-        "come from different sources"
+        "Report the test result; if many settings were tried, they were chosen to fit val; if not, the two splits come "
+        "from different sources"
     )
     return [Finding("test-worse-than-val", "warning", what, "val and test", gap("val", "test"), do)]

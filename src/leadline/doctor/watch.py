@@ -128,10 +128,10 @@ class Watch:
                     Finding(
                         "dead-units",
                         "warning" if warned else "note",
-                        "most units of this layer no longer answer to any example",
+                        "most units of this layer are zero for every example",
                         f"{layer}, epoch {epoch}",
                         found,
-                        "Lower the learning rate, scale the inputs, or use leaky_relu: a dead unit learns no more",
+                        "Lower the learning rate, scale the inputs, or use leaky_relu: a dead unit does not learn",
                     )
                 )
         for layer, share in seen.saturated.items():
@@ -146,7 +146,7 @@ class Watch:
                         "most activations of this layer lie where the function is flat",
                         f"{layer}, epoch {epoch}",
                         found,
-                        "Scale the inputs to deviation 1, begin with smaller weights, or lower the learning rate",
+                        "Scale the inputs to deviation 1, start with smaller weights, or lower the learning rate",
                     )
                 )
 
@@ -172,9 +172,9 @@ class Watch:
         exploding = comparable and first > last * GRADIENT_RATIO and not in_time
         for code, ill, what, do in (
             ("vanishing-gradient", vanishing, "hardly any gradient reaches the first layer",
-             "Use relu in place of sigmoid or tanh, add normalisation (norm='layer') or residual=True"),
+             "Use relu instead of sigmoid or tanh, add normalisation (norm='layer') or residual=True"),
             ("exploding-gradient", exploding, "the gradient grows out of bounds on its way to the first layer",
-             "Begin with smaller weights, add normalisation (norm='layer'), or clip the gradient (clip=1.0)"),
+             "Start with smaller weights, add normalisation (norm='layer'), or clip the gradient (clip=1.0)"),
         ):  # fmt: skip
             if self._twice(code, ill):
                 found = f"{first:.2g} in {names[0]} against {last:.2g} in {names[-1]}, ratio {first / last:.1g}"

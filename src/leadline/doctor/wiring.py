@@ -87,7 +87,7 @@ def _refused(model: nn.Module, x: Tensor, calls: list[Call], trace: Trace, error
     if isinstance(error, UserError) and not isinstance(error, ShapeError):  # a layer that says itself what it needs
         return Finding("model-input", "error", error.must, where, error.got, error.do)
     reason = str(error).strip().split("\n")[0].rstrip(".")
-    found = f"{where} got {_shapes(inputs)}: {reason}" + (f". Before it came {steps}" if steps else "")
+    found = f"{where} got {_shapes(inputs)}: {reason}" + (f". The layers before it: {steps}" if steps else "")
     do = error.do if isinstance(error, UserError) else _fit(module, inputs)
     return Finding("model-input", "error", "the model cannot take these inputs", where, found, do)
 
@@ -106,9 +106,9 @@ def _fit(module: nn.Module, inputs: tuple[Tensor, ...]) -> str:
         low, high = (int(end) for end in inputs[0].aminmax())
         if low < 0 or high >= module.num_embeddings:
             return (
-                f"This layer knows {module.num_embeddings} tokens, and the rows hold {low} to {high}: build it for them"
+                f"This layer has {module.num_embeddings} tokens, but the rows hold {low} to {high}: build it for them"
             )
-    return "Make the widths of neighbouring layers agree, beginning with the shape of one row of x"
+    return "Make the output of each layer as wide as the input of the next, starting from the shape of one row of x"
 
 
 def _shapes(tensors: tuple[Tensor, ...]) -> str:
@@ -126,8 +126,8 @@ def _ending(output: Tensor, last: str, where: str, data: Data, likelihood: Likel
             return [_double(squashing, where, output, likelihood)]
     if last == "relu" and isinstance(likelihood, (Bernoulli, Categorical, Normal)):
         what = "the model's last step cuts off negative outputs"
-        need = "below the mean" if isinstance(likelihood, Normal) else "against a class"
-        found = f"the smallest of {output.numel()} outputs is {float(output.min()):.3g}: it can never speak {need}"
+        need = "a value below the mean" if isinstance(likelihood, Normal) else "a small probability"
+        found = f"the smallest of {output.numel()} outputs is {float(output.min()):.3g}: it can never predict {need}"
         return [Finding("relu-output", "warning", what, where, found, "Remove the ReLU after the last layer")]
     if last in ("sigmoid", "tanh") and isinstance(likelihood, Normal) and fits:
         return _bounded(last, where, data, likelihood)
@@ -152,12 +152,12 @@ def _sums_to_one(output: Tensor, likelihood: Likelihood) -> str:
 def _double(squashing: str, where: str, output: Tensor, likelihood: Likelihood) -> Finding:
     family = type(likelihood).__name__
     own = "sigmoid" if isinstance(likelihood, Bernoulli) else "softmax"
-    what = f"the model ends in a {squashing}, and {family} applies its own {own} to what comes out"
+    what = f"the model ends in a {squashing}, and {family} applies {own} to its output again"
     low, high = float(output.min()), float(output.max())
     if squashing == "logsoftmax":  # softmax(logsoftmax(z)) = softmax(z): wasted work, but the same loss
-        found = f"outputs from {low:.3g} to {high:.3g}: the loss is the same, the work is done twice"
+        found = f"outputs from {low:.3g} to {high:.3g}: the loss is the same, but the work is done twice"
         return Finding("double-softmax", "note", what, where, found, "Remove it: return the logits")
-    found = f"outputs from {low:.3g} to {high:.3g}: as logits these can never be confident"
+    found = f"outputs from {low:.3g} to {high:.3g}: used as logits, they cannot give a probability near 0 or 1"
     return Finding("double-softmax", "error", what, where, found, "Remove it: return the logits")
 
 

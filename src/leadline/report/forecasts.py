@@ -64,8 +64,8 @@ def forecasts(facts: Facts, split: str, draw: Callable[..., str]) -> str:
     of = f" of {escape(inputs.roles.group)} {escape(found.name)}" if found.name else ""
     plate = draw(
         "forecasts", drawn(found, inputs, split),
-        f"Forecasts{of} of {counted(inputs.horizon, 'step')}, one behind the other, each from what was known where it "
-        "begins. The band is the 90 % interval: nine values of ten should lie in it.", full=True,
+        f"Forecasts{of} of {counted(inputs.horizon, 'step')}, one after the other, each from what was known before it. "
+        "The band is the 90 % interval: nine values in ten should lie in it.", full=True,
     )  # fmt: skip
     return f'<div class="grid"><div class="card wide">{plate}</div></div>'
 
@@ -173,7 +173,7 @@ def drawn(found: Beside, inputs: Windows, colour: str) -> Figure:
     ax.plot(when, found.came, color=LIGHT["ink"], lw=0.8, marker="o", ms=2.4, label="what came")
     target, time = inputs.roles.target, inputs.roles.time
     of = f", {shorten(inputs.roles.group, 20)} {shorten(found.name, 20)}," if found.name and inputs.roles.group else ""
-    ax.set_title(f"Forecasts of {shorten(target, 30)}{of} and what came", pad=PAD)
+    ax.set_title(f"Forecasts of {shorten(target, 30)}{of} and what happened", pad=PAD)
     ax.set(xlabel=shorten(time, 30) if time else "row", ylabel=shorten(target, 30))
     ax.legend(loc="lower left", bbox_to_anchor=(0, 1.0), ncols=4, frameon=False, borderaxespad=0.1)
     ax.margins(x=0.01)

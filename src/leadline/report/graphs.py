@@ -24,9 +24,9 @@ def graph_of(facts: Facts, split: str, draw: Callable[..., str]) -> str:
     drawing = said(facts, split)
     if drawing is None:
         return ""
-    ringed = f" Rings mark {split} rows that were told wrongly." if drawing.wrong is not None else ""
+    ringed = f" Rings mark {split} rows with a wrong answer." if drawing.wrong is not None else ""
     unasked = drawing.values is not None and bool(drawing.classes) and -1 in drawing.values
-    grey = " Grey nodes were not asked for." if unasked else ""
+    grey = " Grey nodes are in no split." if unasked else ""
     note = f"Colours are the answers of the network.{ringed}{grey}"
     return f'<div class="card">{draw("graph", drawing.plot(), note)}</div>'
 

@@ -32,7 +32,7 @@ def maps(facts: Facts, split: str, draw: Draw) -> str:
     found = [drawn(part.x[k], said[k], target.kind, target.classes) for k in range(len(said))]
     sheet = draw(
         "pictures", _sheet([np.asarray(image) for image in true], [np.asarray(image) for image in found]),
-        f"The first pictures of the {split} split. Each class has a colour, the same in both lines.", full=True,
+        f"The first pictures of the {split} split. Each class has the same colour above and below.", full=True,
     )  # fmt: skip
     cards = [f'<div class="card wide">{sheet}</div>']
     if target.kind == "pixels":

@@ -96,20 +96,20 @@ def _classes(facts: Facts, split: str, answers: Answers, p: np.ndarray, draw: Dr
         bins = reliability(p.max(1), said == answers.y, bins=_bins(len(p)))
     matrix = draw(
         "confusion", figures.confusion_matrix(counts, names, split),
-        "A row is a true class, its diagonal cell the right answers; mistakes are purple. The fuller the colour, the "
-        "larger the part of the row." + (" Numbers count rows." if len(names) <= figures.CELLS else ""),
+        "Each row is a true class; right answers are on the diagonal, mistakes are purple. The stronger the colour, "
+        "the larger the share of the row." + (" Numbers count rows." if len(names) <= figures.CELLS else ""),
     )  # fmt: skip
     diagram = draw(
         "reliability", figures.reliability_diagram(bins, names[1] if len(names) == 2 else None, split),
-        "On the dashed line, what is said to be 80 % probable comes true in 80 of 100 rows; below it, in fewer. ECE, "
-        "the expected calibration error, is the mean distance from the line. Below: how many rows say so.",
+        "On the dashed line, answers given a probability of 80 % are right in 80 of 100 rows; below it, in fewer. ECE, "
+        "the expected calibration error, is the mean distance from the line. Below: the number of rows in each bin.",
     )  # fmt: skip
     cards = [f'<div class="card">{matrix}</div>', f'<div class="card">{diagram}</div>']
     confusions = _confusions(counts, names) if len(names) > 2 else ""
     wide = "" if confusions else " wide"
     cards.append(f'<div class="card{wide}"><h3>Class by class</h3>{_per_class(counts, names, split)}</div>')
     if confusions:
-        cards.append(f'<div class="card"><h3>Commonest mistakes</h3>{confusions}</div>')
+        cards.append(f'<div class="card"><h3>Most common mistakes</h3>{confusions}</div>')
     index = worst(answers.nll)
     rows = []
     for i in index:
@@ -123,7 +123,14 @@ def _classes(facts: Facts, split: str, answers: Answers, p: np.ndarray, draw: Dr
             ]
         )
     cards.append(
-        _worst(facts, split, answers, index, ["true", "predicted", "its probability", "of the true one"], rows)
+        _worst(
+            facts,
+            split,
+            answers,
+            index,
+            ["true", "predicted", "its probability", "probability of the true class"],
+            rows,
+        )
     )
     return f'<div class="grid">{"".join(cards)}</div>'
 
@@ -153,7 +160,7 @@ def _real(facts: Facts, split: str, answers: Answers, mean: np.ndarray, draw: Dr
         cards.append(f'<div class="card"><h3>Output by output</h3>{_per_output(y, mean, ends, names)}</div>')
     spread = draw(
         "residuals", figures.residuals(y[:, few], mean[:, few], names, colour),
-        "Without a pattern is best: a slope or a funnel is something that the model has not learned.", full=True,
+        "There should be no pattern: a slope or a funnel shows something that the model has not learned.", full=True,
     )  # fmt: skip
     cards.append(f'<div class="card wide">{spread}</div>')
     index = worst(answers.nll)
@@ -186,8 +193,9 @@ def _held(facts: Facts, split: str, answers: Answers, draw: Draw) -> str:
         if alone is not None and split != "train" and inputs.kind == "real":
             names, observed = [*names, "network"], np.hstack([observed, alone.mean(1, keepdims=True)])
             note += (
-                " Forecasts go as far towards the network as it has been right, and their intervals are paced by what "
-                "they held: those are what predict gives. Dashed, with squares: intervals of the network alone."
+                " A forecast follows the network as far as the network has been right so far, and its interval is "
+                "widened or narrowed by how many values earlier ones held: predict gives these. Dashed, with squares: "
+                "intervals of the network alone."
             )
     return draw(
         "coverage", figures.coverage_curve(observed[:, :OUTPUTS], rows, names, split),
@@ -200,15 +208,15 @@ def _counts_note(answers: Answers) -> str:
     if not answers.prediction.whole:
         return ""
     return (
-        " Whole-number ends hold more than they state, so counts are judged without them: by P(Y < y), and as much of "
-        "P(Y = y) as chance adds (the randomised probability integral transform)."
+        " Intervals with whole-number ends hold more than they state, so counts are judged by P(Y < y) plus a random "
+        "part of P(Y = y) instead (the randomised probability integral transform)."
     )
 
 
 def _anything(facts: Facts, split: str, answers: Answers, draw: Draw) -> str:
     plate = draw(
         "losses", figures.losses(answers.nll, split),
-        "To the left are rows that the model expected, to the right those that surprised it.", full=True,
+        "On the left are rows that the model predicted well, on the right those that it predicted badly.", full=True,
     )  # fmt: skip
     index = worst(answers.nll)
     y = answers.y.reshape(len(answers.y), -1)
@@ -247,7 +255,7 @@ def _per_output(y: np.ndarray, mean: np.ndarray, ends: Any, names: list[str]) ->
 def _confusions(counts: np.ndarray, names: list[str]) -> str:
     pairs = top_confusions(counts)
     if not pairs:
-        return '<p class="soft">No row was taken for another class.</p>'
+        return '<p class="soft">No mistakes.</p>'
     true = counts.sum(1)
     rows = [[_name(names[i]), _name(names[j]), number(rows), percent(rows / true[i])] for i, j, rows in pairs]
     return table(["true", "taken for", "rows", "of its class"], rows, texts=2)

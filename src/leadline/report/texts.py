@@ -148,8 +148,8 @@ def _written(seen: Seen, facts: Facts, split: str) -> str:
     )
     return _card(
         "Written by the model",
-        f"Beginnings are of the {split} split, grey; what follows is the model's, drawn at temperature 0.8 from the "
-        "nucleus of 95 %, with a fixed seed.",
+        f"Grey: beginnings from the {split} split. Bold: what the model writes next, sampled at temperature 0.8 and "
+        "top-p 0.95, with a fixed seed.",
         told,
     )
 
@@ -168,8 +168,8 @@ def _surprises(seen: Seen, facts: Facts, split: str, draw: Draw) -> list[str]:
     if len(mean) > 1:
         curve = draw(
             "surprise", _curve(mean, error, split),
-            "Mean surprise of the token at each place of a row, with its standard error: the first have little before "
-            "them to go by.", full=True,
+            "Mean surprise of the token at each place of a row, with its standard error. The first tokens have little "
+            "text before them, so they are harder to predict.", full=True,
         )  # fmt: skip
         cards.append(f'<div class="card wide">{curve}</div>')
     by_row = seen.surprise.nanmean(1)
@@ -179,10 +179,10 @@ def _surprises(seen: Seen, facts: Facts, split: str, draw: Draw) -> list[str]:
         for name, row in (("The easiest row", easy), ("The hardest row", hard))
     )
     told = (
-        f"Of {len(seen.x)} rows. The fuller a token's colour, the less it was expected; full at {_FULL_COLOUR:g} nats."
+        f"{len(seen.x)} rows. The stronger a token's colour, the less it was expected; full at {_FULL_COLOUR:g} nats."
     )
-    cards.append(_card("Expected and not", told, coloured))
-    cards.append(_card("What surprised most", "", _surprising(seen)))
+    cards.append(_card("Expected and unexpected tokens", told, coloured))
+    cards.append(_card("Least expected tokens", "", _surprising(seen)))
     return cards
 
 
@@ -245,7 +245,7 @@ def _surprising(seen: Seen) -> str:
                 _guesses(seen, p),
             ]
         )
-    return table(["behind", "came", "its probability", "expected"], rows, texts=2, last_text=True)
+    return table(["after", "token", "its probability", "expected instead"], rows, texts=2, last_text=True)
 
 
 def _guesses(seen: Seen, p: Tensor) -> str:
@@ -284,9 +284,9 @@ def _hidden(seen: Seen) -> str:
                 _guesses(seen, p),
             ]
         )
-    told = "▢ is a token that was hidden from the model, or another put in its place; ▁ are others."
-    heads = ["text", "the word", "its probability", "guessed"]
-    return _card("Hidden words", told, table(heads, rows, texts=2, last_text=True))
+    told = "▢ is the token to predict, which was masked or replaced; ▁ marks other masked tokens."
+    heads = ["text", "the token", "its probability", "predicted"]
+    return _card("Masked tokens", told, table(heads, rows, texts=2, last_text=True))
 
 
 def _with_gaps(seen: Seen, tokens: Tensor) -> str:
@@ -310,7 +310,7 @@ def _translated(seen: Seen, split: str) -> str:
     read = seen.inputs.decode_sources(source[:count])
     all_three = zip(read, map(seen.text, references), (seen.text(one.tokens) for one in made), strict=True)
     rows = [[_long(part) for part in parts] for parts in all_three]
-    told = f"The first pairs of the {split} split; the likeliest word at each place."
+    told = f"The first pairs of the {split} split; the likeliest token at each place."
     return _card("Translations", told, table(["source", "reference", "translation"], rows, texts=3))
 
 
@@ -330,7 +330,7 @@ def _tagged(seen: Seen, facts: Facts) -> str:
             elif true != NOTHING:
                 parts.append(f'<sub class="miss">{escape(name(guess))}, not {escape(name(true))}</sub>')
         lines.append(f'<p class="text">{"".join(parts)}</p>')
-    return _card("Tags", "Behind each word stands its tag; purple where the model says another.", "".join(lines))
+    return _card("Tags", "After each word is its tag; purple where the model predicts another.", "".join(lines))
 
 
 def _found(seen: Seen, facts: Facts) -> str:

@@ -31,7 +31,7 @@ def verdict(facts: Facts, split: str) -> str:
     else:
         sentence = f"On {rows} the {escape(headline)} is {number(evaluation[headline])}."
     if evaluation.count < FEW:
-        sentence += f" With {count(evaluation.count, 'row')}, read this figure as a hint."
+        sentence += f" With {count(evaluation.count, 'row')}, this figure is only a rough estimate."
     return sentence
 
 
