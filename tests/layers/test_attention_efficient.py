@@ -100,6 +100,16 @@ def test_the_future_is_not_seen(name):
 
 
 @pytest.mark.parametrize("name", LAYERS)
+def test_a_mask_of_other_lengths_is_refused(name):
+    layer, x = made(name), drawn(B, T, D)
+    for there in (THERE[:, :-1], THERE[:1], torch.ones(B, T + 1, dtype=torch.bool)):
+        with pytest.raises(UserError, match=r"there of Padding must have the shape \(2, 7\) here"):
+            layer(x, Padding(there))
+    with pytest.raises(UserError, match=r"a mask must be a rule of leadline\.layers\.masks"):
+        layer(x, THERE)
+
+
+@pytest.mark.parametrize("name", LAYERS)
 def test_other_masks_are_refused_by_name(name):
     layer, x = made(name), drawn(B, T, D)
     if "synthesizer" in name:

@@ -1,13 +1,17 @@
 """Masks: which pairs they allow, how they combine, and that nothing passes where they forbid it."""
 
+import sys
+
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from leadline.errors import UserError
+from leadline.errors import ShapeError, UserError
 from leadline.layers import masks as m
-from leadline.layers.attend import attend
+from leadline.layers.additive_attention import DotAttention
+from leadline.layers.attend import attend, weights
+from leadline.layers.synthesizer import Synthesizer
 
 N = 12
 
@@ -183,6 +187,17 @@ def test_layers_of_a_band_reach_as_far_as_their_sum():
         (lambda: m.Global(3), "tokens must be a list"),
         (lambda: m.Global((-1,)), "position must be a whole number of at least 0"),
         (lambda: m.Random(2.0), "p must be a number"),
+        (lambda: m.Padding([[True, False]]), "there of Padding must hold truth values"),
+        (lambda: m.UpTo(torch.zeros(3)), "at of UpTo must hold whole numbers, on 2 axes"),
+        (lambda: m.UpTo(torch.zeros(3, 1)), "at of UpTo must hold whole numbers"),
+        (lambda: m.Documents(torch.zeros(3, dtype=torch.long)), "number of Documents must hold whole numbers"),
+        (lambda: m.Documents.of(torch.zeros(2, 3), 0), "tokens of Documents must hold whole numbers"),
+        (lambda: m.Documents.of(torch.zeros(2, 3, dtype=torch.long), None), "end must be a whole number"),
+        (lambda: m.Global(None), "tokens must be a list"),
+        (lambda: m.Global("0"), "tokens must be a list"),
+        (lambda: m.Causal() & THERE, r"a mask must be a rule of leadline\.layers\.masks\. Got Tensor"),
+        (lambda: m.Window(1) | m.Causal, r"Got the class Causal\. Write Causal"),
+        (lambda: m.Not(None), "Got NoneType"),
     ],
 )
 def test_a_rule_that_means_nothing_is_refused(made, words):
@@ -190,7 +205,48 @@ def test_a_rule_that_means_nothing_is_refused(made, words):
         made()
 
 
+THERE = torch.ones(2, 5, dtype=torch.bool)
+TOO_FEW = {
+    "keys": m.Padding(THERE[:, :4]),
+    "rows": m.Padding(THERE[:1]),
+    "more keys": m.Padding(torch.ones(2, 6, dtype=torch.bool)),
+    "joined": m.Causal() & m.Padding(THERE[:, :4]),
+    "either": m.Padding(THERE[:, :4]) | m.Window(1),
+    "not": ~m.Padding(THERE[:, :4]),
+    "documents": m.Documents(torch.zeros(2, 4, dtype=torch.long)),
+    "places": m.UpTo(torch.zeros(2, 4, dtype=torch.long)),
+    "graph": m.Graph(torch.ones(4, 5, dtype=torch.bool)),
+    "graph of other rows": m.Graph(torch.ones(3, 5, 5, dtype=torch.bool)),
+}
+
+
+@pytest.mark.parametrize("name", TOO_FEW)
+@pytest.mark.parametrize("path", ["fused", "biased", "dropped", "written", "flexible", "additive", "synthesizer"])
+def test_a_rule_of_other_lengths_is_refused_on_every_path(name, path, monkeypatch):
+    q, x, mask = drawn(2, 1, 5, 8), drawn(2, 5, 8), TOO_FEW[name]
+    if path == "flexible":
+        monkeypatch.setattr(sys.modules["leadline.layers.attend"], "worth_it", lambda *_: True)
+    calls = {
+        "fused": lambda: attend(q, q, q, mask),
+        "flexible": lambda: attend(q, q, q, mask),
+        "biased": lambda: attend(q, q, q, mask, torch.zeros(5, 5)),
+        "dropped": lambda: attend(q, q, q, mask, p_drop=0.5),
+        "written": lambda: weights(q, q, mask),
+        "additive": lambda: DotAttention()(x, x, x, mask),
+        "synthesizer": lambda: Synthesizer(8, 2, 5)(x, mask),
+    }
+    with pytest.raises(ShapeError, match=r"^(there|number|at|adjacency) of \w+ must have the shape .* here\. Got \("):
+        calls[path]()
+
+
+def test_a_list_of_global_tokens_is_as_good_as_any_other():
+    assert m.Global([0, 2]) == m.Global(range(0, 3, 2)) == m.Global((0, 2)) and hash(m.Global([0, 2]))
+
+
 def test_a_tensor_in_place_of_a_rule_is_refused():
     q = drawn(1, 1, 4, 8)
     with pytest.raises(UserError, match=r"must be a rule of leadline\.layers\.masks\. Got Tensor"):
         attend(q, q, q, torch.ones(4, 4, dtype=torch.bool))
+    for layer in (DotAttention(), lambda q, k, v, mask: Synthesizer(8, 2, 4)(q, mask)):
+        with pytest.raises(UserError, match=r"must be a rule of leadline\.layers\.masks\. Got Tensor"):
+            layer(q[0], q[0], q[0], torch.ones(4, 4, dtype=torch.bool))

@@ -19,7 +19,7 @@ import torch
 from torch import Tensor, nn
 
 from leadline.layers.masked_softmax import masked_softmax
-from leadline.layers.masks import Mask
+from leadline.layers.masks import Mask, check_rule
 
 
 class AdditiveAttention(nn.Module):
@@ -100,5 +100,6 @@ def pooled(scores: Tensor, v: Tensor, mask: Mask | None = None) -> Tensor:
     """Eq. 4 of scores (B, T, S)."""
     if mask is None:
         return scores.softmax(-1) @ v
+    check_rule(mask)
     B, T, S = scores.shape
     return masked_softmax(scores, mask.dense(B, T, S, scores.device)[:, 0]) @ v

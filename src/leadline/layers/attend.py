@@ -23,11 +23,10 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from leadline.errors import UserError
 from leadline.layers import noise
 from leadline.layers.flex import flex_attend, worth_it
 from leadline.layers.masked_softmax import masked_softmax
-from leadline.layers.masks import Causal, Graph, Mask
+from leadline.layers.masks import Causal, Graph, Mask, check_rule
 
 
 def attend(
@@ -54,21 +53,18 @@ def attend(
     [0.0, 0.5]
     """
     grouped = k.shape[1] != q.shape[1]
-    if mask is not None and not isinstance(mask, Mask):
-        raise UserError(
-            "a mask must be a rule of leadline.layers.masks",
-            got=type(mask).__name__,
-            do="Pass Padding(there) for keys that are there (B, S), or Graph(allowed) for pairs (T, S) or (B, T, S)",
-        )
+    if mask is not None:
+        check_rule(mask)
+        mask.check(q.shape[0], q.shape[2], k.shape[2])
     if p_drop > 0:
         return _dropped(q, k, v, mask, bias, scale, p_drop, site)
     if bias is None and (mask is None or (isinstance(mask, Causal) and q.shape[2] == k.shape[2])):
         return F.scaled_dot_product_attention(q, k, v, is_causal=mask is not None, scale=scale, enable_gqa=grouped)
     if mask is not None and bias is None and worth_it(q, k, v):
         return flex_attend(q, k, v, mask, scale)
-    if bias is None and isinstance(mask, Graph) and mask.adjacency.shape[-2:] == (q.shape[2], k.shape[2]):
+    if bias is None and isinstance(mask, Graph):
         return F.scaled_dot_product_attention(q, k, v, attn_mask=mask.added(q.dtype), scale=scale, enable_gqa=grouped)
-    allowed = None if mask is None else mask.dense(len(q), q.shape[2], k.shape[2], q.device)
+    allowed = None if mask is None else mask.dense(q.shape[0], q.shape[2], k.shape[2], q.device)
     if bias is None:
         written: Tensor | None = allowed
     elif allowed is None:
@@ -92,7 +88,7 @@ def weights(
         scores = scores + bias.to(scores.dtype)
     if mask is None:
         return scores.softmax(-1)
-    return masked_softmax(scores, mask.dense(len(q), q.shape[2], k.shape[2], q.device))
+    return masked_softmax(scores, mask.dense(q.shape[0], q.shape[2], k.shape[2], q.device))
 
 
 def _dropped(

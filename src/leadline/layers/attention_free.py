@@ -46,7 +46,7 @@ class AttentionFree(nn.Module):
         """
         if self.rank:
             check_places(x, len(self.rows))
-        causal, there = parts(mask, "AttentionFree")
+        causal, there = parts(mask, "AttentionFree", x)
         q, k, v = self.query_key_value(x).chunk(3, -1)
         if there is not None:
             k = k.masked_fill(~there[..., None], torch.finfo(k.dtype).min)

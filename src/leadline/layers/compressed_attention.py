@@ -46,7 +46,7 @@ class CompressedAttention(nn.Module):
         mask: Causal, Padding, both, or None.
         """
         B, T, _ = x.shape
-        causal, there = parts(mask, "CompressedAttention")
+        causal, there = parts(mask, "CompressedAttention", x)
         q, k, v = self.attention.query_key_value(x).chunk(3, -1)
         more = -T % self.stride
         k, v = (F.pad(cleared(part, there).transpose(1, 2), (0, more)) for part in (k, v))  # (B, D, T + more)

@@ -39,7 +39,7 @@ class CrossCovariance(nn.Module):
         """Args:
         mask: Padding, or None.
         """
-        _, there = parts(mask, "CrossCovariance", causal=False)
+        _, there = parts(mask, "CrossCovariance", x, causal=False)
         q, k, v = self.attention.queries_keys_values(x)
         if there is not None:
             q, k = (part.masked_fill(~there[:, None, :, None], 0.0) for part in (q, k))

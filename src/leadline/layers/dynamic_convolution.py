@@ -47,7 +47,7 @@ class DynamicConvolution(nn.Module):
         """Args:
         mask: Causal, Padding, both, or None.
         """
-        causal, there = parts(mask, "DynamicConvolution")
+        causal, there = parts(mask, "DynamicConvolution", x)
         if not causal and self.kernel % 2 == 0:
             raise UserError(
                 "a kernel that looks to both sides must be odd",

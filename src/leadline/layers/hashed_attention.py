@@ -70,7 +70,7 @@ class HashedAttention(nn.Module):
         mask: Causal, Padding, both, or None.
         """
         B, T, _ = x.shape
-        causal, there = parts(mask, "HashedAttention")
+        causal, there = parts(mask, "HashedAttention", x)
         there = x.new_ones(B, T, dtype=torch.bool) if there is None else there
         q, v = (in_heads(part, self.dim_head) for part in self.query_value(x).chunk(2, -1))
         more = -T % self.piece  # places that fill the last piece

@@ -57,7 +57,7 @@ class KernelAttention(nn.Module):
         """Args:
         mask: Causal, Padding, both, or None.
         """
-        causal, there = parts(mask, "KernelAttention")
+        causal, there = parts(mask, "KernelAttention", x)
         q, k, v = self.attention.queries_keys_values(x)
         if self.kind == "elu":
             g_q, g_k = F.elu(q) + 1, F.elu(k) + 1  # eq. 3

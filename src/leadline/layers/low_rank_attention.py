@@ -48,7 +48,7 @@ class LowRankAttention(nn.Module):
         """
         check_places(x, self.mix_keys.shape[1])
         T = x.shape[1]
-        _, there = parts(mask, "LowRankAttention", causal=False)
+        _, there = parts(mask, "LowRankAttention", x, causal=False)
         q, k, v = self.attention.query_key_value(x).chunk(3, -1)
         k = self.mix_keys[:, :T] @ cleared(k, there)  # (B, R, D), eq. 1
         v = self.mix_values[:, :T] @ cleared(v, there)

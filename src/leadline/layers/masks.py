@@ -20,7 +20,7 @@ import torch
 from torch import Tensor
 
 from leadline.errors import ShapeError, UserError
-from leadline.settings import real, whole
+from leadline.settings import given, real, whole
 
 
 class Mask(ABC):
@@ -36,8 +36,12 @@ class Mask(ABC):
     def allows(self, b: Tensor, i: Tensor, j: Tensor) -> Tensor:
         """Eq. 1 at indices that broadcast against one another."""
 
+    def check(self, B: int, T: int, S: int) -> None:
+        """Raise unless what the rule was given is of B rows of T queries and S keys."""
+
     def dense(self, B: int, T: int, S: int, device: torch.device | str = "cpu") -> Tensor:
         """The matrix, (B, 1, T, S), or (1, 1, T, S) where all rows of a batch have the same."""
+        self.check(B, T, S)
         b, i, j = (torch.arange(size, device=device) for size in (B, T, S))
         allowed = self.allows(b[:, None, None], i[:, None], j)
         return allowed.expand(len(allowed) if allowed.dim() == 3 else 1, T, S)[:, None]
@@ -59,6 +63,14 @@ class Both(Mask):
     first: Mask
     second: Mask
 
+    def __post_init__(self) -> None:
+        check_rule(self.first)
+        check_rule(self.second)
+
+    def check(self, B: int, T: int, S: int) -> None:
+        self.first.check(B, T, S)
+        self.second.check(B, T, S)
+
     def allows(self, b: Tensor, i: Tensor, j: Tensor) -> Tensor:
         return self.first.allows(b, i, j) & self.second.allows(b, i, j)
 
@@ -74,6 +86,14 @@ class Either(Mask):
     first: Mask
     second: Mask
 
+    def __post_init__(self) -> None:
+        check_rule(self.first)
+        check_rule(self.second)
+
+    def check(self, B: int, T: int, S: int) -> None:
+        self.first.check(B, T, S)
+        self.second.check(B, T, S)
+
     def allows(self, b: Tensor, i: Tensor, j: Tensor) -> Tensor:
         return self.first.allows(b, i, j) | self.second.allows(b, i, j)
 
@@ -87,6 +107,12 @@ class Not(Mask):
     """
 
     mask: Mask
+
+    def __post_init__(self) -> None:
+        check_rule(self.mask)
+
+    def check(self, B: int, T: int, S: int) -> None:
+        self.mask.check(B, T, S)
 
     def allows(self, b: Tensor, i: Tensor, j: Tensor) -> Tensor:
         return ~self.mask.allows(b, i, j)
@@ -113,6 +139,12 @@ class UpTo(Mask):
 
     at: Tensor
 
+    def __post_init__(self) -> None:
+        _check_numbers("UpTo", "at", self.at)
+
+    def check(self, B: int, T: int, S: int) -> None:
+        _check_size("at of UpTo", self.at, (B, T), "a place for each query of each row")
+
     def allows(self, b: Tensor, i: Tensor, j: Tensor) -> Tensor:
         return j <= self.at[b, i]
 
@@ -133,6 +165,9 @@ class Padding(Mask):
     def __post_init__(self) -> None:
         _check_truths("Padding", "there", self.there, (2,))
 
+    def check(self, B: int, T: int, S: int) -> None:
+        _check_size("there of Padding", self.there, (B, S), "true or false for each key of each row")
+
     def allows(self, b: Tensor, i: Tensor, j: Tensor) -> Tensor:
         return self.there[b, j] | (i < 0)  # the second part only widens the shape to that of i
 
@@ -150,9 +185,17 @@ class Documents(Mask):
 
     number: Tensor
 
+    def __post_init__(self) -> None:
+        _check_numbers("Documents", "number", self.number)
+
+    def check(self, B: int, T: int, S: int) -> None:
+        _check_size("number of Documents", self.number, (B, max(T, S)), "the document of each place of each row")
+
     @classmethod
     def of(cls, tokens: Tensor, end: int) -> Documents:
         """Of rows of tokens (B, T) in which each document closes with the token `end`."""
+        _check_numbers("Documents", "tokens", tokens)
+        whole("end", end, 0)
         ends = (tokens == end).to(torch.int32)
         return cls(ends.cumsum(1) - ends)
 
@@ -238,8 +281,10 @@ class Global(Mask):
     tokens: tuple[int, ...]
 
     def __post_init__(self) -> None:
-        if isinstance(self.tokens, int):
-            raise UserError("tokens must be a list of positions", got=f"tokens={self.tokens}", do="Write (0,)")
+        if not isinstance(self.tokens, (tuple, list, range)):
+            got = given("tokens", self.tokens)
+            raise UserError("tokens must be a list of positions", got=got, do="Write (0,) for the first token alone")
+        object.__setattr__(self, "tokens", tuple(self.tokens))  # what is frozen can be hashed
         for token in self.tokens:
             whole("a token's position", token, 0)
 
@@ -320,12 +365,15 @@ class Graph(Mask):
     def __post_init__(self) -> None:
         _check_truths("Graph", "adjacency", self.adjacency, (2, 3))
 
+    def check(self, B: int, T: int, S: int) -> None:
+        wanted = (T, S) if self.adjacency.dim() == 2 else (B, T, S)
+        _check_size("adjacency of Graph", self.adjacency, wanted, "true or false for each query and key")
+
     def allows(self, b: Tensor, i: Tensor, j: Tensor) -> Tensor:
         return self.adjacency[i, j] if self.adjacency.dim() == 2 else self.adjacency[b, i, j]
 
     def dense(self, B: int, T: int, S: int, device: torch.device | str = "cpu") -> Tensor:
-        if self.adjacency.shape[-2:] != (T, S):
-            return super().dense(B, T, S, device)
+        self.check(B, T, S)
         return self.adjacency[None, None] if self.adjacency.dim() == 2 else self.adjacency[:, None]  # it stands written
 
     def added(self, dtype: torch.dtype) -> Tensor:
@@ -333,15 +381,52 @@ class Graph(Mask):
         written: dict[torch.dtype, Tensor] = self.__dict__.setdefault("_written", {})
         if dtype not in written:
             zero = torch.zeros((), dtype=dtype, device=self.adjacency.device)
-            written[dtype] = zero.masked_fill(~self.dense(1, *self.adjacency.shape[-2:]), -math.inf)
+            allowed = self.adjacency[None, None] if self.adjacency.dim() == 2 else self.adjacency[:, None]
+            written[dtype] = zero.masked_fill(~allowed, -math.inf)
         return written[dtype]
+
+
+def check_rule(mask: object) -> None:
+    """Raise unless it is a rule of this file."""
+    if isinstance(mask, Mask):
+        return
+    if isinstance(mask, type) and issubclass(mask, Mask):
+        got, do = f"the class {mask.__name__}", f"Write {mask.__name__}(…)"
+    else:
+        got = type(mask).__name__
+        do = "Pass Padding(there) for keys that are there (B, S), or Graph(allowed) for pairs (T, S) or (B, T, S)"
+    raise UserError("a mask must be a rule of leadline.layers.masks", got=got, do=do)
 
 
 def _check_truths(owner: str, name: str, value: Tensor, dims: tuple[int, ...]) -> None:
     """Numbers in place of truth values would be taken for what is added to scores."""
-    if value.dtype != torch.bool or value.dim() not in dims:
+    if not isinstance(value, Tensor) or value.dtype != torch.bool or value.dim() not in dims:
         raise ShapeError(
             f"{name} of {owner} must hold truth values, on {' or '.join(map(str, dims))} axes",
-            got=f"{value.dtype} of shape {tuple(value.shape)}",
+            got=_kind(value),
             do="Pass what is there, such as tokens != pad" if owner == "Padding" else "Pass adjacency > 0",
         )
+
+
+def _check_numbers(owner: str, name: str, value: Tensor) -> None:
+    whole_numbers = isinstance(value, Tensor) and not value.is_floating_point() and value.dtype != torch.bool
+    if not whole_numbers or value.dim() != 2:
+        raise ShapeError(
+            f"{name} of {owner} must hold whole numbers, on 2 axes",
+            got=_kind(value),
+            do="Pass a row of numbers for each row of the batch, (B, T)",
+        )
+
+
+def _check_size(name: str, value: Tensor, wanted: tuple[int, ...], what: str) -> None:
+    """What came for other rows, or of other lengths, would be read at the wrong places."""
+    if tuple(value.shape) != wanted:
+        raise ShapeError(
+            f"{name} must have the shape {wanted} here",
+            got=f"{tuple(value.shape)}",
+            do=f"Pass {what}",
+        )
+
+
+def _kind(value: object) -> str:
+    return f"{value.dtype} of shape {tuple(value.shape)}" if isinstance(value, Tensor) else given("it", value)

@@ -44,7 +44,7 @@ class SpatialGate(nn.Module):
         """
         check_places(x, len(self.mix))
         T = x.shape[1]
-        causal, there = parts(mask, "SpatialGate")
+        causal, there = parts(mask, "SpatialGate", x)
         u, v = F.gelu(self.widen(x)).chunk(2, -1)  # eq. 1
         mix = self.mix[:T, :T].tril() if causal else self.mix[:T, :T]
         gate = mix @ cleared(self.norm(v), there) + self.shift[:T, None]

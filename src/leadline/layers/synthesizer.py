@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 from leadline.layers.attention import in_heads, joined, shares
 from leadline.layers.masked_softmax import masked_softmax
-from leadline.layers.masks import Mask
+from leadline.layers.masks import Mask, check_rule
 from leadline.layers.positions import check_places
 from leadline.names import lookup
 from leadline.settings import whole
@@ -53,6 +53,8 @@ class Synthesizer(nn.Module):
         check_places(x, self.length)
         B, T, _ = x.shape
         scores = self.scores(x)
+        if mask is not None:
+            check_rule(mask)
         weights = scores.softmax(-1) if mask is None else masked_softmax(scores, mask.dense(B, T, T, x.device))
         return self.out(joined(weights @ in_heads(self.value(x), self.dim_head)))  # eq. 4
 
