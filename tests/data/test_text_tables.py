@@ -303,6 +303,30 @@ def test_files_of_tagged_words_begin_a_sentence_each_and_tabs_part_words_of_two_
     assert int((data.train.y != NOTHING).sum(1).max()) == 3
 
 
+def _conllu(sentences: list[list[tuple[str, str]]]) -> str:
+    """CoNLL-U with what it may hold: comments, two words written as one, a word that is not written."""
+    lines = ["# newdoc id = a", "# newpar"]
+    for k, sentence in enumerate(sentences):
+        lines += [f"# sent_id = {k}", "1-2\tofthe" + "\t_" * 8]
+        lines += [
+            f"{n}\t{w}\t{w}\t{tag}\tX{tag}\t_\t{n - 1}\tdep\t_\tSpaceAfter=No" for n, (w, tag) in enumerate(sentence, 1)
+        ]
+        lines += [f"{len(sentence)}.1\tgap" + "\t_" * 8, ""]
+    return "\n".join(lines) + "\n"
+
+
+@pytest.mark.parametrize(("name", "task"), [("a.conllu", None), ("a.txt", "tags")])
+def test_conllu_is_read_by_its_words_and_their_classes(tmp_path, words, name, task):
+    told = [[("the", "DET"), ("cat", "NOUN"), ("sat", "VERB"), (f"mat{k}", "_")] for k in range(12)]
+    (tmp_path / name).write_text(_conllu(told))
+    data = text(tmp_path / name, task=task, tokenizer=words)
+    assert data.account.read == 12 and data.target.classes == ("DET", "NOUN", "VERB", "X_")
+    x, y = data.asked(torch.arange(len(data.train)))
+    for row, tags in zip(x, y):
+        assert words.decode(row[row != words.pad].tolist()).split()[:3] == ["the", "cat", "sat"]
+        assert [data.target.classes[k] for k in tags[tags != NOTHING].tolist()] == ["DET", "NOUN", "VERB", "X_"]
+
+
 def test_equal_sentences_of_tagged_words_fall_in_one_split(tmp_path, words):
     path = tmp_path / "ner.txt"
     path.write_text("\n\n".join(f"a X\ncat{k % 8} Y" for k in range(40)))

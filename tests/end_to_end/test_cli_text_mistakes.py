@@ -160,6 +160,48 @@ def test_a_line_that_is_too_long_is_read_in_parts_and_told(walk, tmp_path, capsy
         assert len(run.inputs.tokenizer.encode(answer)) > 4 * run.inputs.length and answer.count("mat.") >= 30
 
 
+@pytest.mark.parametrize(
+    ("name", "lines"),
+    [
+        ("told.txt", "the DET\ncat NOUN\n\nthe DET\ndog NOUN\nran VERB\n"),
+        (
+            "two.conllu",
+            "".join(
+                f"{k}\t{w}\t_\tX" + "\t_" * 6 + "\n" * n
+                for k, w, n in [(1, "the", 1), (2, "cat", 2), (1, "the", 1), (2, "dog", 1), (3, "ran", 1)]
+            ),
+        ),
+        ("words.txt", "the\ncat\n\nthe\ndog\nran\n"),
+        ("words.conll", "the\ncat\n\nthe\ndog\nran\n"),
+    ],
+)
+def test_tags_are_predicted_of_the_words_of_a_file_that_holds_a_word_a_line(walk, tmp_path, capsys, name, lines):
+    (tmp_path / name).write_text(lines)
+    assert main(["predict", str(walk / "runs" / "tags"), str(tmp_path / name)]) == 0
+    said = capsys.readouterr()
+    (_, *rows) = csv.reader(said.out.splitlines())
+    assert [row[0] for row in rows] == ["the cat", "the dog ran"] and [len(row[1].split()) for row in rows] == [2, 3]
+    assert ("holds tags, which are left aside" in said.err) is not name.startswith("words")
+
+
+def test_words_with_spaces_have_one_tag_and_texts_stay_texts(walk, tmp_path, capsys):
+    (tmp_path / "cities.txt").write_text("New York\tNOUN\nran\tVERB\n")
+    (tmp_path / "plain.txt").write_text("the cat ran\nthe dog\nbird\n")
+    for name, counts in (("cities.txt", [2]), ("plain.txt", [3, 2, 1])):
+        assert main(["predict", str(walk / "runs" / "tags"), str(tmp_path / name)]) == 0
+        (_, *rows) = csv.reader(capsys.readouterr().out.splitlines())
+        assert [len(row[1].split()) for row in rows] == counts
+
+
+def test_a_file_of_conllu_is_trained_on_as_tags(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    lines = [f"{k}\t{w}\t_\t{tag}" + "\t_" * 6 for k, (w, tag) in enumerate((("the", "DET"), ("cat", "NOUN")), 1)]
+    (tmp_path / "x.conllu").write_text("\n".join([*lines, ""] * 12))
+    assert main(["train", "x.conllu", "--num-tokens", "290", *SMALL, "--folder", "run"]) == 0
+    run = ll.load("run")
+    assert type(run.model).__name__ == "BERT" and run.target.classes == ("DET", "NOUN")
+
+
 def test_a_sentence_that_is_too_long_to_translate_is_refused(told):
     assert "Translate its parts" in told("generate", "runs/pairs", "--prompt", "the cat has mats " * 50)
 

@@ -140,7 +140,7 @@ def _of_text(trained: Any, path: Path, level: float | None) -> tuple[Any, dict[s
     """A file of texts as a table, and what a run on text says of each."""
     from leadline.cli import texts
 
-    table, rows = texts.table_of(path, trained.inputs)
+    table, rows = texts.table_of(path, trained.inputs, trained.target.classes)
     if cut := texts.num_cut(trained.inputs, rows):
         print(f"note: {counted(cut, 'text')} cut to the tokens that the model reads", file=sys.stderr)
     for note in texts.odd(trained.inputs, rows):

@@ -1,6 +1,7 @@
 """`predict` for a run on text: what it says of each text of a file.
 
-A file of text holds one a line; a table holds them in the columns that the run was trained on. Behind each come: for
+A file of text holds one a line; a table holds them in the columns that the run was trained on; a file of tagged words
+holds a sentence in several lines, of which a run on tags reads the words. Behind each come: for
 classes and numbers what any other run says; for pairs `translation`; for words that were hidden `filled`, the text with
 the likeliest word for each mask; for tags `tags`, one for each word; for questions `answer`; and for a run that writes,
 which `leadline generate` is for, `tokens`, `nll` of each of them, and `bits_per_byte`.
@@ -9,6 +10,10 @@ which `leadline generate` is for, `tokens`, `nll` of each of them, and `bits_per
 from __future__ import annotations
 
 import math
+import sys
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import count, takewhile
 from pathlib import Path
 from typing import Any, cast
 
@@ -16,10 +21,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from leadline.cli.given import lines_of
+from leadline.cli.given import PIPED, lines_of
 from leadline.data.account import counted
 from leadline.data.cells import Table, Text
-from leadline.data.text_rows import TABLES, read_text_table
+from leadline.data.text_rows import TABLES, TAGGED, is_numbered, read_text_table, sentences
 from leadline.data.text_tables import lacking, word_tokens
 from leadline.data.tokens import Tokens, framed_rows, padded, text_columns
 from leadline.errors import DataError
@@ -27,8 +32,10 @@ from leadline.run import Run
 from leadline.translation import translate
 
 
-def table_of(path: Path, inputs: Tokens) -> tuple[Table, list[list[str]]]:
-    """A file as a table, and the texts of each row: one, or two where two columns were trained on."""
+def table_of(path: Path, inputs: Tokens, known: Sequence[str] = ()) -> tuple[Table, list[list[str]]]:
+    """A file as a table, and the texts of each row: one, or two where two columns were trained on. The words of a file
+    of tagged ones have ends of lines between them, since some hold spaces.
+    """
     if path.name.lower().endswith(TABLES):
         table = read_text_table(path, inputs.names == ("column_1",), inputs.names or ()).table
         if not len(table):
@@ -36,6 +43,9 @@ def table_of(path: Path, inputs: Tokens) -> tuple[Table, list[list[str]]]:
         columns = text_columns(table, inputs.names or ("text",))
         return table, [list(texts) for texts in zip(*columns)]
     lines = lines_of(str(path), "INPUT")
+    if inputs.task == "tags" and (found := _tagged(path, lines, known)):
+        table = Table({"text": Text([" ".join(words) for _, words in found])}, np.array([n for n, _ in found]), "line")
+        return replace(table, source=path.name), [["\n".join(words)] for _, words in found]
     if inputs.task == "spans":
         raise DataError(
             "questions and their texts must come as a table",
@@ -46,11 +56,31 @@ def table_of(path: Path, inputs: Tokens) -> tuple[Table, list[list[str]]]:
     return Table({"text": Text(texts)}, np.array(list(lines)), "line", path.name), [[text] for text in texts]
 
 
+def _tagged(path: Path, lines: dict[int, str], known: Sequence[str]) -> list[tuple[int, list[str]]]:
+    """The first line and the words of each sentence, where a file holds a word a line; none where it holds texts.
+
+    Most lines then end in a known tag, or are those of CoNLL-U, or are single words with empty lines between them.
+    """
+    cells = [line.split("\t") if "\t" in line else line.split() for line in lines.values()]
+    ended = sum(len(own) > 1 and own[-1].strip() in known for own in cells)
+    if 2 * ended > len(lines) or is_numbered(lines.values()):
+        found, _ = sentences([row for n, line in lines.items() for row in ((n - 1, ""), (n, line))[n - 1 in lines :]])
+        where = "standard input" if str(path) == PIPED else path.name
+        told = "which are left aside; `leadline evaluate` tells how many are right"
+        print(f"note: {where} holds tags, {told}", file=sys.stderr)
+        return [(number, words) for number, words, _ in found]
+    by_name = path.name.lower().endswith(TAGGED)
+    if any(len(own) > 1 for own in cells) or not (by_name or len(lines) < max(lines)):
+        return []
+    begins = [number for number in lines if number - 1 not in lines]
+    return [(n, [lines[k].strip() for k in takewhile(lines.__contains__, count(n))]) for n in begins]
+
+
 def odd(inputs: Tokens, texts: list[list[str]]) -> list[str]:
     """What is to be said of texts that are empty, where they are sources, or that the vocabulary lacks something of."""
     empty = sum(not row[0].strip() for row in texts) if inputs.task == "pairs" else 0
     notes = [f"{counted(empty, 'text')} empty, and not translated"] if empty else []
-    columns = zip(inputs.names or ("text",), zip(*texts))
+    columns = zip(inputs.names or ("text",), zip(*([part.replace("\n", " ") for part in row] for row in texts)))
     return notes + [note for name, side in columns for note in lacking(inputs.reads, name, side)]
 
 
@@ -65,7 +95,7 @@ def num_cut(inputs: Tokens, texts: list[list[str]]) -> int:
 def in_parts(inputs: Tokens, texts: list[list[str]]) -> list[int]:
     """Rows whose text is longer than the model reads at once, of tasks that answer for every word of it."""
     if inputs.task == "tags":
-        lengths = [len(word_tokens(inputs.tokenizer, text.split())[0]) if text.split() else 0 for text, *_ in texts]
+        lengths = [len(word_tokens(inputs.tokenizer, _words(text))[0]) if text.split() else 0 for text, *_ in texts]
     elif inputs.task == "masked":
         lengths = [len(inputs.masked_tokens(text)) for text, *_ in texts]
     else:
@@ -100,7 +130,7 @@ def _filled(run: Run, inputs: Tokens, text: str) -> str:
 def _tags(run: Run, inputs: Tokens, text: str) -> str:
     if not text.split():
         return ""
-    tokens, first = word_tokens(inputs.tokenizer, text.split())
+    tokens, first = word_tokens(inputs.tokenizer, _words(text))
     said: list[int] = []
     for words in _parts(first, len(tokens), inputs.length):
         begin = first[words.start]
@@ -108,6 +138,10 @@ def _tags(run: Run, inputs: Tokens, text: str) -> str:
         found = run.predict(_row(inputs, tokens[begin : min(end, begin + inputs.length)])).mode[0]
         said += [int(found[k - begin]) for k in first[words.start : words.stop]]
     return " ".join(run.target.classes[code] for code in said)
+
+
+def _words(text: str) -> list[str]:
+    return text.split("\n") if "\n" in text else text.split()
 
 
 def _parts(first: np.ndarray, num_tokens: int, length: int) -> list[range]:

@@ -17,6 +17,7 @@ from leadline.data.pictures import Pictures
 from leadline.data.sequence_inputs import Sequences
 from leadline.data.series_windows import Windows
 from leadline.data.set_inputs import Sets
+from leadline.data.text_rows import TAGGED
 from leadline.data.tokens import Tokens
 from leadline.flags import shell_words
 from leadline.interop.beginning import beginning
@@ -50,7 +51,8 @@ def model_type(argv: Sequence[str], what: str | None = None) -> type[nn.Module]:
 def default_model(what: str | None, task: str | None = None, argv: Sequence[str] = ()) -> str:
     """What is trained on SOURCE where nobody names a model; no data are read for it."""
     if what is not None and reader(what, argv) == "text":
-        asked = "pairs" if peek(argv, "--source") else "classes" if peek(argv, "--target") else "next"
+        usual = "tags" if what.lower().endswith(TAGGED) else "next"
+        asked = "pairs" if peek(argv, "--source") else "classes" if peek(argv, "--target") else usual
         return TEXT_MODELS.get(task or asked, TEXT_MODELS["next"])
     if what is not None and reader(what, argv) in ("sets", "solids"):
         return POINT_MODEL if what == "solids" or peek(argv, "--coordinates") not in (None, "0") else SET_MODEL

@@ -23,7 +23,7 @@ from leadline.data.frame import stem
 from leadline.data.held_out import Held
 from leadline.data.packed import Documents, Packing
 from leadline.data.text_files import digest, exists, find_texts, pattern_of, stamp_of
-from leadline.data.text_rows import TABLES, Rows, read_text_table
+from leadline.data.text_rows import TABLES, TAGGED, Rows, read_text_table
 from leadline.data.text_tables import Making, labelled, paired, spanned, tagged
 from leadline.data.tokens import MOST_LENGTH, TASKS
 from leadline.data.vocabulary import given_tokenizer
@@ -64,8 +64,9 @@ def text(
     Args:
         path: a file of text or a folder of them, in UTF-8 (UTF-16 with its mark, and Latin letters, are found out;
             either may be packed, .gz); or a table: .csv, .tsv, .parquet or .jsonl.
-        task: "next" token, "masked" tokens, "classes", "pairs", "tags" or "spans"; by default as the columns say, and
-            next for text. For tags a file of lines "word … tag", with a blank line between sentences.
+        task: "next" token, "masked" tokens, "classes", "pairs", "tags" or "spans"; by default as the columns say, tags
+            for .conllu and .conll, and next for text. For tags a file of lines "word … tag", with a blank line between
+            sentences, or CoNLL-U.
         text: the column of a table that holds the text; two of them are read one after the other.
         source, target: columns. source and target make pairs, text and target classes (or numbers); spans take question
             and context as text and the answer as target. A .tsv of two columns without names is pairs; of other files
@@ -113,6 +114,8 @@ def text(
         "p_hidden": p_hidden,
     }
     options |= {"separator": separator, "every": every, "val": val, "test": test, "seed": seed, "cache": cache}
+    if task is None and place.name.lower().endswith(TAGGED):
+        task = "tags"
     own, share = given_tokenizer(tokenizer), 0.05 if task in (None, *_STREAMS) else 0.1
     pattern_of(separator)
     rows = None

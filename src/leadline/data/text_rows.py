@@ -2,7 +2,7 @@
 
 .jsonl       an object a line; what lies deeper is named with points
 .tsv         with a line of names, or two columns without: sentences and their translations
-tagged       lines "word … tag", a blank line behind each sentence
+tagged       lines "word … tag", a blank line behind each sentence; or CoNLL-U
 the others   as any table is read (leadline.data.table)
 """
 
@@ -25,6 +25,8 @@ from leadline.data.text_files import Corpus, find_texts
 from leadline.data.tokens import text_columns
 from leadline.errors import DataError
 
+#: files of tagged words by their ending
+TAGGED = (".conllu", ".conllu.gz", ".conll", ".conll.gz")
 JSON_LINES = (".jsonl", ".jsonl.gz", ".ndjson")
 TABLES = (*ENDINGS, *JSON_LINES)
 #: what the columns of pairs are called in a line of names
@@ -108,23 +110,33 @@ def read_text_table(path: Path, plain: bool = False, asked: Sequence[str] = ()) 
     return Rows(read_rows(path, asked=asked))
 
 
-def sentences(texts: Corpus) -> tuple[list[tuple[int, list[str], list[str]]], list[int]]:
-    """The first line, the words and the tags of each sentence; and lines without a tag."""
+def sentences(lines: Sequence[tuple[int, str]]) -> tuple[list[tuple[int, list[str], list[str]]], list[int]]:
+    """The first line, the words and the tags of each sentence; and lines without a tag.
+
+    CoNLL-U, which has ten columns parted by tabs and the number of a word in the first, has its words in the second and
+    their classes in the fourth, or, where that is empty, in the fifth; words that are written as one are read apart.
+
+    Args:
+        lines: with their numbers.
+    """
     found: list[tuple[int, list[str], list[str]]] = []
     wrong: list[int] = []
     widths: Counter[int] = Counter()
-    begun = True
-    for number, line in _lines(texts):
+    begun, numbered = True, is_numbered(line for _, line in lines)
+    for number, line in lines:
+        if numbered and line.startswith("#"):
+            continue
         cells = [cell.strip() for cell in line.split("\t") if cell.strip()] if "\t" in line else line.split()
         if not cells or cells[0] == "-DOCSTART-" or (line.startswith("# ") and "=" in cells):
             begun = True
-        elif len(cells) == 1:
+        elif len(cells) == 1 or (numbered and not _is_numbered(cells)):
             wrong.append(number)
-        else:
+        elif not numbered or cells[0].isdigit():  # and not 3-4, two words in one, or 5.1, one that is not written
             if begun:
                 found.append((number, [], []))
-            found[-1][1].append(cells[0])
-            found[-1][2].append(cells[-1])
+            word, tag = (cells[1], cells[3] if cells[3] != "_" else cells[4]) if numbered else (cells[0], cells[-1])
+            found[-1][1].append(word)
+            found[-1][2].append(tag)
             widths[len(cells)] += 1
             begun = False
     usual = widths.most_common(1)
@@ -137,9 +149,23 @@ def sentences(texts: Corpus) -> tuple[list[tuple[int, list[str], list[str]]], li
     return found, wrong
 
 
+def is_numbered(lines: Iterable[str]) -> bool:
+    """Whether lines are those of CoNLL-U: whether the first of them that is no comment is.
+
+    >>> is_numbered(["# sent_id = 1", "1\\tcat\\tcat\\tNOUN" + "\\t_" * 6]), is_numbered(["cat NOUN"])
+    (True, False)
+    """
+    first = next((line for line in lines if line.strip() and not line.startswith("#")), "")
+    return _is_numbered([cell.strip() for cell in first.split("\t")])
+
+
+def _is_numbered(cells: Sequence[str]) -> bool:
+    return len(cells) == 10 and re.fullmatch(r"\d+([-.]\d+)?", cells[0]) is not None
+
+
 def json_objects(texts: Corpus) -> Iterator[tuple[int, Mapping[str, Any]]]:
     """The objects of a file of one JSON object a line, each with the number of its line; empty lines are left out."""
-    for number, line in _lines(texts):
+    for number, line in lines_in(texts):
         if not line.strip():
             continue
         try:
@@ -185,7 +211,7 @@ def _two_columns(path: Path) -> Rows | None:
     pairs: list[tuple[int, list[str]]] = []
     wrong: list[int] = []
     more, texts = 0, find_texts(path)
-    for number, line in _lines(texts):
+    for number, line in lines_in(texts):
         cells = line.split("\t")
         if len(cells) >= 2:
             pairs.append((number, cells[:2]))
@@ -212,7 +238,7 @@ def _names_a_side(cell: str) -> bool:
     return word in _SIDES or re.fullmatch(r"[a-z]+[_-][a-z]{2,}|[a-z]+_?\d", word) is not None
 
 
-def _lines(texts: Corpus) -> Iterator[tuple[int, str]]:
+def lines_in(texts: Corpus) -> Iterator[tuple[int, str]]:
     """The lines of files of text, numbered from 1; behind each file stands an empty one."""
     rest, number = "", 1
     for _, piece, last in texts.pieces():

@@ -25,7 +25,7 @@ from leadline.data.outcome import read_outcome, with_figures
 from leadline.data.table import DELIMITED
 from leadline.data.target import Target
 from leadline.data.text_files import find_texts
-from leadline.data.text_rows import JSON_LINES, Rows, sentences
+from leadline.data.text_rows import JSON_LINES, Rows, lines_in, sentences
 from leadline.data.tokens import NOTHING, Tokens, framed_rows, padded, pair_rows
 from leadline.data.vocabulary import token_sizes, trained
 from leadline.errors import DataError, UserError
@@ -173,7 +173,7 @@ def spanned(rows: Rows, text: str | Sequence[str] | None, target: str | None, ho
 def tagged(path: Path, how: Making) -> Data:
     """Sentences of words with a tag each: lines "word … tag", a blank line behind each sentence."""
     texts = find_texts(path)
-    found, wrong = sentences(texts)
+    found, wrong = sentences(list(lines_in(texts)))
     if len(found) < 3:
         raise DataError(
             f"{path.name} must hold at least 3 sentences of tagged words",
