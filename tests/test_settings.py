@@ -10,7 +10,7 @@ import pytest
 from leadline.errors import UnknownName, UserError
 from leadline.settings import CHOICES, Settings
 
-WHOLE = ("epochs", "batch", "accumulate", "validate_every", "patience", "threads")
+WHOLE = ("epochs", "epoch_steps", "batch", "accumulate", "validate_every", "patience", "threads")
 
 
 @pytest.mark.parametrize("name", WHOLE)
@@ -26,7 +26,7 @@ def test_what_may_not_be_left_out(name):
         Settings(**{name: None})
 
 
-@pytest.mark.parametrize("name", ["patience", "threads", "clip"])
+@pytest.mark.parametrize("name", ["patience", "threads", "clip", "epoch_steps"])
 def test_what_may_be_left_out(name):
     assert getattr(Settings(**{name: None}), name) is None
 

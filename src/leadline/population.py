@@ -290,6 +290,8 @@ class _Part:
             return "states are carried from batch to batch"
         if self.settings.average != "none":
             return "weights are averaged"
+        if self.settings.epoch_steps is not None:
+            return "epochs are parts of passes"
         if self.settings.decay_on != "all":
             return "some weights decay and some do not"
         if self.settings.optimizer not in ("sgd", "nesterov", "adam", "adamw"):

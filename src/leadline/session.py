@@ -73,6 +73,8 @@ class Session:
         _check_rows(model, settings, len(data.train), len(data.val))
         if settings.carry_state:
             _check_carried(data, settings, rule)
+        if settings.epoch_steps is not None:
+            _check_parts(settings, rule)
         self.again = settings.recompute and not is_checkpointed(model)
         if self.again:  # before anything is measured: it may be what makes a step fit into memory
             checkpointed(model)
@@ -80,11 +82,11 @@ class Session:
             regularize = regularizers(settings.regularize)
         keyed_rows = draws_noise(model) or any(r.draws_noise for r in regularize)
 
-        def feed(split: Split) -> Feed:
+        def feed(split: Split, most_steps: int | None = None) -> Feed:
             own = settings.batch, settings.seed, self.device, dtype, keyed_rows, settings.replacement
-            return Feed(split, data.inputs, *own, carry=settings.carry_state)
+            return Feed(split, data.inputs, *own, carry=settings.carry_state, most_steps=most_steps)
 
-        train, val = feed(data.train), feed(data.val) if len(data.val) else None
+        train, val = feed(data.train, settings.epoch_steps), feed(data.val) if len(data.val) else None
         settings = settings.with_(precision=precision, batch=min(settings.batch, len(train)))
         train.batch = settings.batch
         if val is not None and settings.carry_state:
@@ -375,6 +377,13 @@ def _check_carried(data: Data, settings: Settings, rule: Rule | None) -> None:
     if settings.replacement or rule is not None:
         got = "replacement=True" if settings.replacement else f"rule {type(rule).__name__}"
         raise UserError("states are carried by gradient descent on rows in their order", got=got, do="Leave it out")
+
+
+def _check_parts(settings: Settings, rule: Rule | None) -> None:
+    """What goes by passes cannot do with parts of them."""
+    if settings.carry_state or rule is not None:
+        got = "carry_state=True" if settings.carry_state else f"rule {type(rule).__name__}"
+        raise UserError("epoch_steps needs gradient descent on shuffled rows", got=got, do="Leave epoch_steps out")
 
 
 def first_weights(model: nn.Module, likelihood: Likelihood, settings: Settings, data: Data) -> None:

@@ -21,7 +21,10 @@ class Settings:
     """
 
     epochs: int = 100
-    """passes over the training split, at least 1"""
+    """passes over the training split, or parts of them if epoch_steps is given; at least 1"""
+    epoch_steps: int | None = None
+    """steps of an epoch at most, at least 1: an epoch of a large split is then a part of a pass, and the next one goes
+    on where it stopped; None passes over all rows"""
     batch: int = 64
     """examples a step, at least 1"""
     lr: float = 3e-3
@@ -122,7 +125,9 @@ class Settings:
 
 #: least value of each whole number, and the largest where there is one
 WHOLE: dict[str, tuple[int, int | None]] = {
-    **dict.fromkeys(("epochs", "batch", "accumulate", "validate_every", "patience", "threads"), (1, None)),
+    **dict.fromkeys(
+        ("epochs", "epoch_steps", "batch", "accumulate", "validate_every", "patience", "threads"), (1, None)
+    ),
     "seed": (0, 2**63 - 1),
 }
 #: least value of each other number, and what it must stay below; those in ABOVE must be more than their least

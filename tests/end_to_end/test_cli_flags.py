@@ -16,9 +16,9 @@ from leadline.layers.activation import ACTIVATIONS
 from leadline.models import MODELS
 
 SETTINGS = (
-    "--accumulate --average --batch --carry-state --clip --compile --decay-on --device --epochs --init --init-scale "
-    "--lr --momentum --optimizer --patience --precision --recompute --regularize --replacement --schedule --seed "
-    "--threads --validate-every --warmup --weight-decay"
+    "--accumulate --average --batch --carry-state --clip --compile --decay-on --device --epoch-steps --epochs --init "
+    "--init-scale --lr --momentum --optimizer --patience --precision --recompute --regularize --replacement --schedule "
+    "--seed --threads --validate-every --warmup --weight-decay"
 )
 MLP = "--activation --hidden --norm --p-drop --residual"
 TABLE = (

@@ -164,6 +164,7 @@ def test_a_run_without_it_reads_rows_on_their_own(data):
     ("options", "settings", "said"),
     [
         ({}, {"replacement": True}, "rows in their order"),
+        ({}, {"epoch_steps": 2}, "shuffled rows. Got carry_state=True"),
         ({}, {"accumulate": 2}, "read their rows once"),
         ({}, {"optimizer": "lbfgs"}, "read their rows once"),
         ({}, {"optimizer": "sam"}, "read their rows once"),

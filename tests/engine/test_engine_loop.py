@@ -18,6 +18,7 @@ from torch import nn
 
 import leadline as ll
 from leadline.engine.events import EpochDone, RunEnded, RunStarted, StepsDone
+from leadline.errors import UserError
 
 
 def fit(model=None, data=None, **options):
@@ -314,3 +315,18 @@ def test_one_validation_row_is_judged_by_its_nll_where_it_has_no_r2():
     assert len(data.val) == 1
     run = ll.fit(ll.models.MLP(2, (8,), 2), data, epochs=5, progress=False)
     assert run.best_epoch is not None
+
+
+def test_epochs_of_few_steps_are_validated_each():
+    run = fit(epochs=7, epoch_steps=2)
+    assert [record["step"] for record in run.history] == [2, 4, 6, 8, 10, 12, 14]
+    assert all("val" in record for record in run.history)
+
+
+def test_more_steps_than_a_pass_has_change_nothing():
+    assert fit(epochs=3, epoch_steps=10_000).history == fit(epochs=3).history
+
+
+def test_parts_of_passes_need_gradient_descent():
+    with pytest.raises(UserError, match="epoch_steps needs gradient descent on shuffled rows. Got rule Newton"):
+        fit(epochs=1, epoch_steps=1, rule="Newton")

@@ -125,3 +125,42 @@ def test_taken_up_anywhere_the_batches_and_groups_are_the_same(rows, together):
         for call in calls:
             assert len(call) == 1 or at % together == 0
             at += len(call)
+
+
+def in_parts(count: int, batch: int, most_steps: int, weighted: bool = False) -> Feed:
+    feed = feed_of(count, batch, weighted=weighted)
+    feed.most_steps = most_steps
+    return feed
+
+
+@given(st.integers(1, 60), st.integers(1, 9), st.integers(1, 12))
+def test_parts_follow_one_another_through_all_rows(count, batch, most_steps):
+    """Epochs of few steps, joined, are the passes over the rows, joined: nothing is left out at a pass's end."""
+    feed, whole = in_parts(count, batch, most_steps), feed_of(count, batch)
+    if most_steps >= whole.steps:
+        assert (feed.steps, feed.order(3).tolist()) == (whole.steps, whole.order(3).tolist())
+        return
+    num = 4 * whole.steps // most_steps + 1
+    parts = [row for epoch in range(num) for row in feed.order(epoch).tolist()]
+    passes = [row for number in range(len(parts) // count + 1) for row in whole.order(number).tolist()]
+    assert feed.steps == most_steps
+    assert parts == passes[: len(parts)]
+
+
+def test_batches_of_a_part_are_full_and_start_anywhere():
+    feed = in_parts(50, 8, 4)
+    batches = [batch for call in feed.calls(2, 0, 1) for batch in call]
+    assert [len(batch.y) for batch in batches] == feed.rows_of_batches() == [8, 8, 8, 8]
+    later = [batch for call in feed.calls(2, 3, 1) for batch in call]
+    assert len(later) == 1
+    assert torch.equal(later[0].x, batches[3].x)
+    assert float(feed.shares(2).sum()) == pytest.approx(1)
+
+
+def test_shares_of_a_part_are_those_of_its_rows():
+    feed = in_parts(20, 5, 2, weighted=True)
+    weight = torch.arange(20, dtype=torch.float64) + 1
+    first, second = weight[feed.order(1)].split(5)
+    assert feed.shares(1).tolist() == pytest.approx(
+        [float(w.sum() / (first.sum() + second.sum())) for w in (first, second)]
+    )

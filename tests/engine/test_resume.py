@@ -42,6 +42,7 @@ CASES = {
     "lbfgs": (lambda: mlp(p_drop=0.0), False, moons, {"optimizer": "lbfgs", "lr": 0.5}),
     "patience": (mlp, False, moons, {"patience": 2, "lr": 1e-6, "epochs": 9}),
     "validate every 2": (mlp, False, moons, {"validate_every": 2}),
+    "parts of passes": (mlp, False, moons, {"epoch_steps": 3}),
     "float64": (mlp, False, moons, {"precision": "float64"}),
     "bf16": (mlp, False, moons, {"precision": "bf16"}),
     "even batches": (mlp, False, moons, {"batch": 13}),

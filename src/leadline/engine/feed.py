@@ -77,6 +77,8 @@ class Feed:
     replacement: draw rows anew for each place; a row that comes twice in an epoch has the same noise both times.
     whole: have all rows as the network reads them at once, on the device, whatever room they take.
     carry: rows follow one another in `batch` streams, and a batch has the next row of each (`stream_order`).
+    most_steps: of an epoch. Where a pass over the rows has more, epochs are parts of passes, one after the other, and
+        their batches are all of full size.
     """
 
     def __init__(
@@ -91,9 +93,11 @@ class Feed:
         replacement: bool = False,
         whole: bool = False,
         carry: bool = False,
+        most_steps: int | None = None,
     ):
         self.batch, self.seed, self.keyed, self.replacement = batch, seed, keyed, replacement
-        self.carry = carry
+        self.carry, self.most_steps = carry, most_steps
+        self._drawn = -1, torch.empty(0, dtype=torch.int64)  # number and order of the pass that parts are taken of
         self.inputs, self.device, self.dtype = inputs, device, dtype
         self.late = inputs.late and not whole
         self.streams = self.late and not fits((split.x, split.y), device)
@@ -146,14 +150,29 @@ class Feed:
         return len(self) > self.batch > 1 and len(self) % self.batch == 1 and not self.carry
 
     @property
+    def _in_parts(self) -> bool:
+        """Whether an epoch is less than a pass."""
+        return self.steps < self._steps_a_pass
+
+    @property
+    def _steps_a_pass(self) -> int:
+        return -(-len(self) // self.batch) - self._joined
+
+    @property
     def full(self) -> int:
         """Batches of full size an epoch."""
-        return len(self) // self.batch - self._joined
+        return self.steps if self._in_parts else len(self) // self.batch - self._joined
 
     @property
     def steps(self) -> int:
-        """Batches an epoch; the last may be smaller, or larger by one."""
-        return -(-len(self) // self.batch) - self._joined
+        """Batches an epoch; where it is a whole pass, the last may be smaller, or larger by one."""
+        whole = self._steps_a_pass
+        return whole if self.most_steps is None else min(whole, self.most_steps)
+
+    @property
+    def rows(self) -> int:
+        """Rows an epoch."""
+        return self.steps * self.batch if self._in_parts else len(self)
 
     def shares(self, epoch: int) -> Tensor:
         """What each batch of an epoch, in order, has of the weight of all; of the rows where none is given."""
@@ -165,7 +184,7 @@ class Feed:
 
     @cached_property
     def _shares_of_rows(self) -> Tensor:
-        return torch.tensor(self._rows(0, self.steps), dtype=torch.float64) / len(self)
+        return torch.tensor(self._rows(0, self.steps), dtype=torch.float64) / self.rows
 
     def in_order(self, count: int | None = None, rows: int | None = None) -> Iterator[Batch]:
         """The first `count` rows, all by default, in their order, `rows` at a time: by default as many as is wise."""
@@ -198,7 +217,7 @@ class Feed:
         spans = [
             (at, min(at + window, last), size) for first, last, size in ranges for at in range(first, last, window)
         ]
-        ends = [len(self) if stop == self.steps else stop * self.batch for _, stop, _ in spans]
+        ends = [self.rows if stop == self.steps else stop * self.batch for _, stop, _ in spans]
         parts = [order[at * self.batch : end] for (at, _, _), end in zip(spans, ends, strict=True)]
         for (at, stop, size), (index, raw, y) in zip(spans, self._gathered(order, parts), strict=True):
             rows = self._window(epoch, index, raw, y)
@@ -227,11 +246,23 @@ class Feed:
 
     def order(self, epoch: int) -> Tensor:
         """The order in which an epoch takes the rows."""
+        if not self._in_parts:
+            return self._order_of_pass(epoch)
+        at, end, parts = epoch * self.rows, (epoch + 1) * self.rows, list[Tensor]()
+        while at < end:
+            number, place = divmod(at, len(self))
+            if self._drawn[0] != number:
+                self._drawn = number, self._order_of_pass(number)
+            parts.append(self._drawn[1][place : place + end - at])
+            at += len(parts[-1])
+        return torch.cat(parts)
+
+    def _order_of_pass(self, number: int) -> Tensor:
         if self.carry:
             return stream_order(len(self), self.batch)
-        if self.steps == 1 and self.inputs.graph is not None and not self.replacement:
+        if self._steps_a_pass == 1 and self.inputs.graph is not None and not self.replacement:
             return self._as_they_are  # one step has them all: their order is rounding, and takes longer than the step
-        return self.inputs.ordered(self.raw, epoch_order(self.seed, epoch, len(self), self.replacement))
+        return self.inputs.ordered(self.raw, epoch_order(self.seed, number, len(self), self.replacement))
 
     @cached_property
     def _as_they_are(self) -> Tensor:
@@ -249,7 +280,7 @@ class Feed:
         """How many rows the batches from number `first` to `stop` have."""
         sizes = [self.batch] * (stop - first)
         if stop == self.steps:
-            sizes[-1] = len(self) - (stop - 1) * self.batch
+            sizes[-1] = self.rows - (stop - 1) * self.batch
         return sizes
 
     def _window(self, epoch: int, index: Tensor, raw: Tensor, y: Tensor) -> Batch:
