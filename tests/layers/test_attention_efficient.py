@@ -14,7 +14,14 @@ from leadline.layers.compressed_attention import CompressedAttention
 from leadline.layers.cross_covariance import CrossCovariance
 from leadline.layers.dynamic_convolution import DynamicConvolution
 from leadline.layers.hashed_attention import HashedAttention
-from leadline.layers.kernel_attention import KernelAttention, kernel_attend, orthogonal_directions, random_features
+from leadline.layers.kernel_attention import (
+    KernelAttention,
+    kernel_attend,
+    log_random_features,
+    orthogonal_directions,
+    random_features,
+)
+from leadline.layers.log_kernel import log_kernel_attend
 from leadline.layers.low_rank_attention import LowRankAttention
 from leadline.layers.masks import Blocks, Causal, Padding, Window
 from leadline.layers.placed_attention import PlacedAttention, UntiedAttention
@@ -150,6 +157,78 @@ def test_kernel_attention_is_its_quadratic_form(kind, causal):
     pairs = pairs.tril() if causal else pairs
     expected = pairs / pairs.sum(-1, keepdim=True) @ v
     close(layer(x, Causal() if causal else None), layer.attention.out(joined(expected)))
+
+
+def long(norm, dtype=torch.float32):
+    """Queries and keys of a norm, in any direction, and values."""
+    q, k = (F.normalize(drawn(2, 3, 90, 16, seed=seed), dim=-1) * norm for seed in (0, 1))
+    return [part.to(dtype) for part in (q, k, drawn(2, 3, 90, 5, seed=2))]
+
+
+@pytest.mark.parametrize("norm", [1.0, 30.0, 60.0, 300.0, 3000.0])
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize("piece", [1, 16, 64, 128])
+def test_features_of_any_norm_keep_their_weights(norm, causal, piece):
+    there = torch.arange(90) < torch.tensor([[90], [70]])
+    q, k, v = long(norm, torch.float64)
+    w = orthogonal_directions(24, 16).double()
+    log_q, log_k = log_random_features(q, w), log_random_features(k, w)
+    pairs = (log_q[:, :, :, None] + log_k[:, :, None]).logsumexp(-1)
+    pairs = pairs.masked_fill(~there[:, None, None], -math.inf)
+    pairs = pairs.masked_fill(torch.ones(90, 90).triu(1).bool(), -math.inf) if causal else pairs
+    found = log_kernel_attend(log_q, log_k, v, there, causal, piece)
+    close(found, pairs.softmax(-1) @ v, 1e-9)
+    rounded = log_kernel_attend(log_q.float(), log_k.float(), v.float(), there, causal, piece)
+    exact = log_kernel_attend(log_q.float().double(), log_k.float().double(), v, there, causal, piece)
+    close(rounded.double(), exact, 1e-4 * max(1, norm * norm / 1e4))  # digits that sums of features lose
+
+
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize("norm", [1.0, 60.0, 1000.0])
+def test_random_features_of_long_rows_are_means_of_values(norm, causal):
+    layer = KernelAttention(16, 2, "random", 64)
+    with torch.no_grad():
+        layer.attention.out.weight.copy_(torch.eye(16)), layer.attention.out.bias.zero_()
+        layer.attention.query_key_value.bias[32:] = 3.0  # values, none near 0
+        layer.attention.query_key_value.weight[32:] *= 1e-3
+        layer.attention.query_key_value.weight[:32] *= norm
+    x = drawn(2, 80, 16).float().requires_grad_()
+    found = layer(x, Causal() if causal else None)
+    assert bool(((found > 2.8) & (found < 3.2)).all())  # a 0 in place of a mean is neither
+    if causal:
+        first = layer.attention.queries_keys_values(x)[2][:, :, :1]
+        close(found[:, :1], joined(first), 1e-5)  # the first token looks at itself
+    found.square().sum().backward()
+    assert bool(x.grad.isfinite().all())
+
+
+def test_a_long_key_that_comes_later_leaves_no_trace():
+    layer, x = KernelAttention(16, 2, "random", 64), drawn(1, 80, 16).float()
+    before = layer(x, Causal())
+    for at in (1, 40, 64, 79):
+        later = x.clone()
+        later[:, at:] *= 1e4
+        assert torch.equal(layer(later, Causal())[:, :at], before[:, :at])
+
+
+def test_random_features_of_short_rows_approach_softmax_in_long_sums_too():
+    q, k, v = (part.double() for part in long(1.5))
+    exact = weights(q, k, Causal()) @ v
+    off = []
+    for R in (32, 2048):
+        w = orthogonal_directions(R, 16).double()
+        found = log_kernel_attend(log_random_features(q, w), log_random_features(k, w), v, None, True)
+        off.append(float((found - exact).square().mean().sqrt()))
+    assert off[1] < off[0] / 4 and off[1] < 0.02
+
+
+def test_features_far_below_0_keep_their_weights():
+    layer, x = KernelAttention(D, H), drawn(B, T, D).float()
+    with torch.no_grad():
+        layer.attention.query_key_value.bias[: 2 * D] = -40.0
+    q, k, v = (part.double() for part in layer.attention.queries_keys_values(x))
+    pairs = (q[:, :, :, None] + k[:, :, None]).logsumexp(-1)  # elu + 1 is an exponential there
+    close(layer(x), layer.attention.out(joined(pairs.softmax(-1) @ v).float()), 1e-4)
 
 
 @pytest.mark.parametrize("piece", [1, 2, 3, 64])

@@ -8,7 +8,8 @@
 
 The mean of g(q) · g(k) in (4) over ω is exp(q · k / √K), so it approximates softmax attention, the better the more
 features (Choromanski et al., 2020); only infinitely many are exact. Directions ω are drawn orthogonal within each K of
-them. In (2) a row is read in pieces: inside a piece as a small square, before it through the sums.
+them. In (2) a row is read in pieces: inside a piece as a small square, before it through the sums. Features of (4) are
+kept as logarithms (`leadline.layers.log_kernel`): those of long queries and keys are smaller than any number.
 
 Notation   g -> features;  ω -> directions;  R features
 Shapes     q, k (B, H, T, K) -> features (B, H, T, R);  v (B, H, T, K');  x (B, T, D) -> (B, T, D)
@@ -19,10 +20,10 @@ from __future__ import annotations
 import math
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 
 from leadline.layers.attention import SelfAttention, joined
+from leadline.layers.log_kernel import log_kernel_attend
 from leadline.layers.mask_parts import parts
 from leadline.layers.masks import Mask
 from leadline.names import lookup
@@ -59,10 +60,10 @@ class KernelAttention(nn.Module):
         """
         causal, there = parts(mask, "KernelAttention", x)
         q, k, v = self.attention.queries_keys_values(x)
-        if self.kind == "elu":
-            g_q, g_k = F.elu(q) + 1, F.elu(k) + 1  # eq. 3
-        else:
-            g_q, g_k = random_features(q, self.directions, True), random_features(k, self.directions, False)
+        if self.kind == "random":
+            log_q, log_k = log_random_features(q, self.directions), log_random_features(k, self.directions)
+            return self.attention.out(joined(log_kernel_attend(log_q, log_k, v, there, causal)))
+        g_q, g_k = _elu(q), _elu(k)
         if there is not None:
             g_k = g_k.masked_fill(~there[:, None, :, None], 0.0)
         return self.attention.out(joined(kernel_attend(g_q, g_k, v, causal)))
@@ -95,10 +96,24 @@ def random_features(x: Tensor, directions: Tensor, rescaled: bool) -> Tensor:
     >>> random_features(torch.zeros(1, 1, 1, 4), orthogonal_directions(4, 4), False).flatten().tolist()
     [0.5, 0.5, 0.5, 0.5]
     """
-    x = x / x.shape[-1] ** 0.25
-    power = x @ directions.T.to(x.dtype) - x.square().sum(-1, keepdim=True) / 2
+    power = log_random_features(x, directions)
     power = power - power.amax(-1, keepdim=True).detach() if rescaled else power
     return power.exp() / math.sqrt(len(directions))
+
+
+def log_random_features(x: Tensor, directions: Tensor) -> Tensor:
+    """The logarithm of eq. 4, but for √R, which cancels in eq. 1.
+
+    >>> log_random_features(torch.zeros(1, 1, 1, 4), orthogonal_directions(4, 4)).flatten().tolist()
+    [0.0, 0.0, 0.0, 0.0]
+    """
+    x = x / x.shape[-1] ** 0.25
+    return x @ directions.T.to(x.dtype) - x.square().sum(-1, keepdim=True) / 2
+
+
+def _elu(x: Tensor) -> Tensor:
+    """Eq. 3. To add 1 to an elu near -1 would leave nothing of it."""
+    return torch.where(x > 0, x + 1, x.clamp(max=0).exp())
 
 
 def orthogonal_directions(num_features: int, dim: int, seed: int = 0) -> Tensor:
