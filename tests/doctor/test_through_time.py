@@ -61,6 +61,15 @@ def test_growth_is_seen():
     assert found.ratio == pytest.approx(2.0**20, rel=1e-6) and found.grown and found.plain
 
 
+@pytest.mark.parametrize(("infinite", "grown"), [(slice(0, 9), True), (slice(0, 40), None), (slice(30, 31), None)])
+@pytest.mark.parametrize("value", [float("inf"), float("nan")])
+def test_growth_without_end_is_growth_and_an_infinite_loss_says_nothing_of_time(infinite, grown, value):
+    gradient = torch.rand(3, 40, 2)
+    gradient[:, infinite] = value
+    found = reaches([("read", nn.GRU(2, 2, batch_first=True), gradient)], [gradient])
+    assert [reach.grown for reach in found] == ([] if grown is None else [grown])
+
+
 def test_what_fills_a_row_is_not_counted():
     net = Recurrent(1, channels=2, cell="elman", dim=3, num_layers=1, pool="last", p_drop=0.0)
     x = torch.cat([torch.randn(1, 30, 2), torch.ones(1, 30, 1)], -1)

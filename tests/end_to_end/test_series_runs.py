@@ -128,6 +128,18 @@ def test_sequences_are_trained_and_predicted(tmp_path, monkeypatch, capsys):
     assert len(rows) == 40 and rows[0]["id"] == "s0" and {row["predicted"] for row in rows} <= {"up", "down"}
 
 
+@pytest.mark.parametrize(("cell", "said"), [("lru", "not finite (layers.0"), ("elman", "the loss must not run away")])
+def test_a_recurrence_that_explodes_is_stopped_in_words(tmp_path, monkeypatch, capsys, cell, said):
+    monkeypatch.chdir(tmp_path)
+    v = np.random.default_rng(0).normal(size=(40, 40))
+    rows = [f"{k},{t},{v[k, t]:.3f},{'up' if k % 2 else 'down'}\n" for k in range(40) for t in range(40)]
+    Path("s.csv").write_text("id,t,a,kind\n" + "".join(rows))
+    line = ["train", "s.csv", "--sequence", "id", "--order", "t", "--target", "kind", "--cell", cell, "--dim", "16"]
+    assert main([*line, "--pool", "last", "--lr", "10000", "--epochs", "4", "--no-report", "--folder", "run"]) == 2
+    told = " ".join(capsys.readouterr().err.split())
+    assert said in told and "lower the learning rate" in told.lower()
+
+
 @pytest.mark.parametrize("ending", ["jsonl", "npz"])
 def test_sequences_that_are_no_table_are_predicted_too(tmp_path, monkeypatch, capsys, ending):
     monkeypatch.chdir(tmp_path)

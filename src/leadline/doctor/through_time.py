@@ -11,6 +11,7 @@ with the product of the slopes from step to step, as `leadline.lens.fading` show
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -129,7 +130,7 @@ def reaches(heard: Heard, gradients: Sequence[Tensor | None]) -> list[Reach]:
             continue
         timed = isinstance(module, nn.RNNBase) and not module.batch_first
         sizes = (gradient.transpose(0, 1) if timed else gradient).detach().double().norm(dim=-1).cpu()  # eq. 1, (B, T)
-        rows = [row for row in map(_row, sizes.nan_to_num(torch.inf)) if row is not None]
+        rows = [row for row in map(_row, sizes.nan_to_num(torch.inf, torch.inf)) if row is not None]
         if not rows or 2 * len(rows) < len(sizes):
             continue
         steps, ratio, felt = (torch.tensor(column, dtype=torch.float64).median() for column in zip(*rows, strict=True))
@@ -139,13 +140,17 @@ def reaches(heard: Heard, gradients: Sequence[Tensor | None]) -> list[Reach]:
 
 
 def _row(g: Tensor) -> tuple[int, float, int] | None:
-    """Steps, eq. 2 and eq. 3 of a row; what fills it at its end has no gradient. None of a short one."""
+    """Steps, eq. 2 and eq. 3 of a row; what fills it at its end has no gradient. None of a short one, and of one in
+    which late steps have an infinite gradient already.
+    """
     there = g.nonzero().flatten()
     steps = int(there[-1]) + 1 if len(there) else 0
     if steps < LONG:
         return None
     early, late = float(g[: steps // 2].max()), float(g[steps // 2 : steps].max())
-    felt = steps - int((g > FADED * g.max()).nonzero()[0])
+    if math.isinf(late):
+        return None
+    felt = steps - int((g >= FADED * g.max()).nonzero()[0])
     return steps, early / late if late > 0 else float("inf"), felt
 
 
