@@ -109,7 +109,7 @@ def test_of_several_series_the_report_says_which_is_drawn(sales):
     Path("shops.csv").write_text("\n".join(["shop,date,sales", *lines]))
     line = ["train", "shops.csv", "--horizon", "1", "--time", "date", "--group", "shop", "--target", "sales"]
     assert main([*line, "--epochs", "1", "--model", "Linear", "--folder", "run"]) == 0
-    assert "Forecasts of shop east of 1 step, one behind" in Path("run/report.html").read_text()
+    assert "Forecasts of shop east of 1 step, one after the other" in Path("run/report.html").read_text()
 
 
 def test_sequences_are_trained_and_predicted(tmp_path, monkeypatch, capsys):
