@@ -4,7 +4,7 @@ from __future__ import annotations
 
 
 class UserError(ValueError):
-    """A mistake that the user can mend. The command line prints it without a traceback and exits with code 2.
+    """A mistake that the user can correct. The command line prints it without a traceback and exits with code 2.
 
     Args:
         must: what must hold, as a full sentence without its stop.

@@ -146,7 +146,7 @@ class Run:
                 raise DataError(
                     "rows must hold finite numbers",
                     got=f"{len(broken)} that do not, first row {int(broken[0])}",
-                    do="Mend them",
+                    do="Correct them",
                 )
             return self.likelihood.prediction(self.raw(x))
 

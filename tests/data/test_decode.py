@@ -131,7 +131,7 @@ def damaged(tmp_path, how):
 @pytest.mark.parametrize("how", ["empty", "text", "truncated", "short", "zeros"])
 def test_damage_is_a_reason_and_no_traceback(tmp_path, how):
     path = damaged(tmp_path, how)
-    with pytest.raises(Unreadable, match=r"^(is empty|is no picture|is damaged \()"):
+    with pytest.raises(Unreadable, match=r"^(is empty|is not a picture|is damaged \()"):
         decoded(path, (32, 32), 3, "crop")
 
 
@@ -226,7 +226,7 @@ def test_decoding_many_names_the_file_that_fails(tmp_path):
     good, bad = saved(tmp_path, COLOURS), tmp_path / "bad.png"
     bad.write_bytes(b"no")
     assert decode_all([good, good], (6, 8), 3, "crop").shape == (2, 3, 6, 8)
-    with pytest.raises(DataError, match=r"bad\.png, which is no picture"):
+    with pytest.raises(DataError, match=r"bad\.png, which is not a picture"):
         decode_all([good, bad], (6, 8), 3, "crop")
 
 

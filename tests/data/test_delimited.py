@@ -75,9 +75,9 @@ def test_a_missing_header_is_noticed(read):
 
 def test_gzip(read):
     assert read(gzip.compress(b"a,b\n1,2\n"), "file.csv.gz")[1] == {"a": ["1"], "b": ["2"]}
-    with pytest.raises(DataError, match="whole gzip file"):
+    with pytest.raises(DataError, match="complete gzip file"):
         read(b"nonsense", "file.csv.gz")
-    with pytest.raises(DataError, match="whole gzip file"):
+    with pytest.raises(DataError, match="complete gzip file"):
         read(gzip.compress(b"a,b\n1,2\n" * 1000)[:40], "file.csv.gz")
 
 

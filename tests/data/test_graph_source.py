@@ -50,7 +50,7 @@ def test_the_inputs_are_rebuilt_without_their_graph():
     again = inputs_from("GraphInputs", data.inputs.config)
     assert "GraphInputs" in INPUTS and again.config == data.inputs.config and again.graph is None
     assert again.sizes((1,)) == data.inputs.sizes((1,))
-    with pytest.raises(DataError, match="the graph that the run was trained on must be there"):
+    with pytest.raises(DataError, match="its files must still be there"):
         again.read(["n1"])
 
 
@@ -81,10 +81,10 @@ def test_a_run_is_read_back_with_its_graph_and_answers_by_name(tmp_path):
     assert torch.allclose(whole[[3, 0, 11]], run.predict(asked).mean, atol=1e-6)
     (tmp_path / "nodes.csv").unlink()
     lost = ll.load(tmp_path / "run")
-    with pytest.raises(DataError, match="must be there, unchanged"):
+    with pytest.raises(DataError, match="must still be there, unchanged"):
         lost.predict(asked)
     assert torch.allclose(lost.predict({"nodes": NODES, "edges": EDGES}).mean, whole, atol=1e-6)
-    with pytest.raises(UserError, match="before it is asked|must be there"):
+    with pytest.raises(UserError, match="before it is asked|must still be there"):
         lost.predict(torch.tensor([[3]]))
 
 
@@ -103,7 +103,7 @@ def test_unlabelled_nodes_are_neighbours_and_are_not_asked():
     label = [value if k % 3 else None for k, value in enumerate(NODES["label"])]
     data = made({"label": label})
     assert sum(len(split) for _, split in data.splits()) == 8 and len(data.inputs.graph) == 12
-    assert "4 nodes without a value of label: not asked" in str(data.account)
+    assert "4 nodes without a value of label: not used" in str(data.account)
 
 
 def test_while_it_learns_an_inductive_network_sees_no_edge_of_a_test_node():
@@ -180,7 +180,7 @@ def test_many_graphs_with_a_table_of_their_own():
     with pytest.raises(DataError, match="to unknown nodes such as 5"):
         ll.data.graph(nodes, across, graph="mol", graphs=graphs, target="toxic")
     unique = {**nodes, "id": [*range(24)]}
-    with pytest.raises(DataError, match="an edge must run within one graph. Got 1 edge between two"):
+    with pytest.raises(DataError, match="both ends of an edge must be in the same graph. Got 1 edge between two"):
         ll.data.graph(unique, {"a": [0, 0], "b": [1, 23]}, graph="mol", graphs=graphs, target="toxic")
     with pytest.raises(DataError, match="must have a row for each graph. Got none for 0"):
         ll.data.graph(nodes, edges, graph="mol", graphs={k: v[:-1] for k, v in graphs.items()}, target="toxic")
@@ -218,7 +218,7 @@ def test_links_are_held_out_and_pairs_without_one_are_drawn_anew():
     assert not {tuple(sorted(p)) for p in one[y == 0].tolist()} & codes
     run = ll.fit(ll.models.build("GCN", links, 1), links, epochs=3, progress=False)
     assert 0 <= run.evaluate("test")["accuracy"] <= 1
-    with pytest.raises(DataError, match="folds must be of a graph of which training sees every edge. Got links"):
+    with pytest.raises(DataError, match="folds need a graph of which training sees every edge. Got links"):
         ll.data.folds(links, 3)
 
 
@@ -261,12 +261,12 @@ def test_what_is_odd_is_told():
 def test_nodes_without_columns_are_known_otherwise():
     bare = {"id": NODES["id"], "label": NODES["label"]}
     data = ll.data.graph(bare, EDGES, target="label")
-    assert torch.equal(data.inputs.graph.x, torch.eye(12)) and "known by one-hot" in str(data.account)
+    assert torch.equal(data.inputs.graph.x, torch.eye(12)) and "nodes get one-hot" in str(data.account)
     data = ll.data.graph(bare, EDGES, target="label", features=["degree", "constant"])
     assert data.inputs.graph.x.shape == (12, 2) and data.inputs.graph.x[:, 1].unique().tolist() == [1.0]
     known = ll.data.graph(bare, EDGES, target="label")
     run = ll.fit(ll.models.build("GCN", known, 1), known, epochs=1, progress=False)
-    with pytest.raises(DataError, match="knows each node by its number can be asked of these alone"):
+    with pytest.raises(DataError, match="can only predict nodes that it was trained with"):
         run.predict({"nodes": bare, "edges": EDGES})
     with pytest.raises(UserError, match="features must be of columns, degree, constant, one-hot. Got 'colour'"):
         ll.data.graph(bare, EDGES, target="label", features=["colour"])
@@ -306,12 +306,12 @@ BAD = [
         "w must be a finite number in every row of edges. Got (nothing|nan) in row 1",
     ),
     ({"level": "nodes"}, "level must be node, edge, links, graph"),
-    ({"level": "graph"}, "graphs must be told apart"),
+    ({"level": "graph"}, "a column must say which graph"),
     ({"bad_edges": "skip"}, "bad_edges must be error or drop"),
     ({"nodes": {"label": ["a"] * 12}}, "label, the target, must have at least two values"),
     ({"nodes": {"label": ["a", "b"] + [None] * 10}}, "at least 3 nodes must have a value of label"),
     ({"val": 0.5, "test": 0.6}, "val and test must be fractions"),
-    ({"inductive": True, "level": "links", "target": None}, "inductive must be of nodes"),
+    ({"inductive": True, "level": "links", "target": None}, "inductive needs level node"),
     ({"nodes": {"age": [1.0, 2.0]}}, "columns must be of equal length"),
     ({"drop": ["aeg"]}, "drop must name columns of the nodes or of the edges. Got drop 'aeg'. Did you mean age"),
     ({"split": "who"}, "split must name a column of nodes"),
@@ -381,7 +381,7 @@ def test_names_are_found_or_the_columns_told():
 def test_what_is_asked_is_not_read_besides():
     fee = {"fee": [1.0 + k for k in range(11)], "kind": ["x", "y", "z"] * 3 + ["x", "y"]}
     for options in ({"target": "fee", "weight": "fee"}, {"target": "kind", "relation": "kind"}, {"target": "to"}):
-        with pytest.raises(DataError, match="target must be a column that a network does not read besides"):
+        with pytest.raises(DataError, match="target must not be a column that the network reads too"):
             made(edges=fee, **options)
     with pytest.raises(DataError, match="Got target 'id', which is key"):
         made(target="id")
@@ -414,7 +414,7 @@ def test_batches_are_of_one_graph():
     nodes = {"mol": [m for m in range(6) for _ in "ab"], "id": [*"ab"] * 6, "x": [float(k) for k in range(12)]}
     edges = {"mol": [*range(6)], "from": ["a"] * 6, "to": ["b"] * 6}
     graphs = {"mol": [*range(6)], "toxic": ["no", "yes"] * 3}
-    with pytest.raises(UserError, match="batches must be of one large graph"):
+    with pytest.raises(UserError, match="batches needs one large graph"):
         ll.data.graph(nodes, edges, graph="mol", graphs=graphs, target="toxic", batches="neighbours(3)")
 
 
@@ -465,7 +465,7 @@ def test_parallel_edges_are_asked_in_one_split():
     asked = [{tuple(sorted(pair)) for pair in split.x.tolist()} for _, split in data.splits()]
     assert [len(split) for _, split in data.splits()] == [2 * len(pairs) for pairs in asked]
     assert not asked[0] & asked[1] and not asked[0] & asked[2] and not asked[1] & asked[2]
-    assert "edges between the same two nodes are in one split" in str(data.account)
+    assert "edges between the same two nodes are in the same split" in str(data.account)
 
 
 def test_the_order_of_two_ends_tells_nothing_of_links_without_a_direction():

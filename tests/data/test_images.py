@@ -88,7 +88,7 @@ def test_a_split_without_a_folder_is_drawn_from_train(tmp_path):
     pets(tmp_path / "train", 10)
     pets(tmp_path / "test", 2)
     data = images(tmp_path, val=0.2)
-    assert [len(split) for _, split in data.splits()] == [24, 6, 6] and "val, for want of one" in str(data.account)
+    assert [len(split) for _, split in data.splits()] == [24, 6, 6] and "val, which is missing" in str(data.account)
 
 
 def test_copies_of_held_out_pictures_leave_train(tmp_path):
@@ -147,7 +147,7 @@ def test_damaged_files_are_named_and_counted(tmp_path):
     assert data.account.read == 36 and data.account.used == 30 == sum(len(split) for _, split in data.splits())
     for words in (
         "is empty: cat/empty.png",
-        "is no picture: cat/text.jpg",
+        "is not a picture: cat/text.jpg",
         "dog/cut.png",
         "cannot be opened",
         "eel/bomb.png",

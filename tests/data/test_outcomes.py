@@ -155,7 +155,7 @@ def test_words_are_ordered_as_told():
     data = ll.data.table(frame(), target="size", order=["low", "medium", "high"], drop=["rain"])
     assert str(data.target) == "size: low < medium < high" and data.target.kind == "ordered"
     assert data.train.y.tolist() == [["low", "medium", "high"].index(COLUMNS["size"][row]) for row in data.train.rows]
-    with pytest.raises(DataError, match="size must be told its order.*Got the words high, low, medium. Pass order="):
+    with pytest.raises(DataError, match="size needs its order.*Got the words high, low, medium. Pass order="):
         ll.data.table(frame(), target="size", kind="ordered")
     sizes = np.array(["10 much", "9 some"])[np.arange(N) % 2]
     numbered = ll.data.table(frame(size=sizes), target="size", kind="ordered")

@@ -192,11 +192,11 @@ def test_sequences_without_a_target_are_counted(tmp_path):
 def test_a_number_of_every_step_is_not_made_a_class(tmp_path):
     x = [[0.1 * k, 0.2, 0.3] for k in range(30)]
     y = [[0.37 * value for value in own] for own in x]
-    with pytest.raises(DataError, match=r"a number of every step is not learned. Got 0\.0?\d+"):
+    with pytest.raises(DataError, match=r"numbers at every step cannot be learned. Got 0\.0?\d+"):
         ll.data.sequences(x, y)
     lines = [f"{k},{a},{b}" for k, (own, asked) in enumerate(zip(x, y)) for a, b in zip(own, asked)]
     (tmp_path / "steps.csv").write_text("\n".join(["who,v,next", *lines]))
-    with pytest.raises(DataError, match="a number of every step is not learned"):
+    with pytest.raises(DataError, match="numbers at every step cannot be learned"):
         ll.data.sequences(tmp_path / "steps.csv", "next", sequence="who")
     assert ll.data.sequences(x, [[0.5, 1.5, 0.5]] * 30, kind="classes").target.classes == ("0.5", "1.5")
 
@@ -208,7 +208,7 @@ def lists(value):
 @pytest.mark.parametrize(
     ("asked", "kind", "message"),
     [
-        (lists(float("inf")), None, r"a number of every step is not learned\. Got inf"),
+        (lists(float("inf")), None, r"numbers at every step cannot be learned\. Got inf"),
         (lists([0.5, 1.5]), None, r"y must be one word or number at each step\. Got it=.* in sequence 0"),
         (lists([0.5, 1.5]), "classes", r"y must be one word or number at each step"),
         ([[1, 1]] * 12, None, r"y must have from 2 to 65,536 classes\. Got 1: 1\."),

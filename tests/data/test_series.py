@@ -140,7 +140,7 @@ def test_what_is_known_ahead_follows_the_window():
     assert row[:, 3].tolist() == [0.0] * W + [1.0] * H
     assert bool((row[W:, :2] == 0).all())
     assert bool((row[1:, 2] > row[:-1, 2]).all())
-    with pytest.raises(DataError, match=r"promotion must be known 3 steps ahead. Got 0 rows behind the last v"):
+    with pytest.raises(DataError, match=r"promotion must be known 3 steps ahead. Got 0 rows after the last v"):
         data.inputs.read(table)
     ahead = {name: [*cells, *([None] * H if name == "v" else range(90, 90 + H))] for name, cells in table.items()}
     x = data.inputs.read(ahead)
@@ -199,7 +199,7 @@ def test_a_unit_moves_where_swings_grow():
     v, grown = _noise(200), _noise(200) * np.linspace(1, 9, 200)
     assert not swings([v], 1, 3, 20, False) and swings([grown], 1, 3, 20, False)
     assert ll.data.series({"v": grown.tolist()}, "v", horizon=3, window=20).inputs.own_unit
-    with pytest.raises(UserError, match="a moving unit is of a real target"):
+    with pytest.raises(UserError, match="a moving unit needs a real target"):
         ll.data.series({"v": [*range(90)]}, "v", horizon=3, kind="count", unit="moving")
 
 
@@ -319,7 +319,7 @@ def test_missing_values_of_the_target_are_gaps():
     table["v"][30] = None
     with pytest.raises(DataError, match="must have a value at every step. Got none in row 30"):
         _made(table)
-    assert _made(table, gaps="fill").account.notes[0].startswith("1 missing step carried on")
+    assert _made(table, gaps="fill").account.notes[0].startswith("1 missing step filled with")
 
 
 @pytest.mark.parametrize(
@@ -330,14 +330,14 @@ def test_missing_values_of_the_target_are_gaps():
         ({"v": ["cat"] * 90}, {}, "v, the target of a series, must hold finite numbers. Got 'cat' in row 0"),
         ({"v": [*map(str, range(89)), "x"]}, {}, "must hold finite numbers. Got 'x' in row 89"),
         ({"v": [4.0] * 90}, {}, "must have at least two values. Got 4 in all 90 rows"),
-        ({"v": [4.0] * 70 + [5.0] * 20}, {}, "must vary in a training part.*1 series constant in the training part"),
+        ({"v": [4.0] * 70 + [5.0] * 20}, {}, "must vary in the training part.*1 series constant in the training part"),
         ({}, {"horizon": 90}, "longer than the horizon of 90 steps. Got 90 values"),
-        ({}, {"horizon": 40}, "must vary in a training part that is longer than the horizon of 40 steps"),
+        ({}, {"horizon": 40}, "must vary in the training part, and that must be longer than the horizon of 40 steps"),
         ({}, {"season": 7}, "a window must hold a season. Got window=6, season=7"),
         ({}, {"time": "when"}, "time must name a column.*Got time 'when'"),
         ({}, {"known": ["v"]}, "a column must have one role. Got 'v' as target and known"),
         ({}, {"kind": "count"}, "must be whole and at least 0 to be a count target"),
-        ({}, {"kind": "count", "level": "moving"}, "a moving level is of a real target"),
+        ({}, {"kind": "count", "level": "moving"}, "a moving level needs a real target"),
         ({}, {"gaps": "leave"}, "gaps must be error, fill or join"),
         ({}, {"val": 0.6, "test": 0.5}, "fractions that leave time to train on"),
         ({"step": ["soon"] * 90}, {}, "the time, must be a date or a number in every row. Got 'soon' in row 0"),

@@ -302,7 +302,7 @@ def test_rows_without_a_target_do_not_lose_the_logarithm(write):
 @pytest.mark.parametrize("bad", [0.0, -3.0])
 def test_a_value_without_a_logarithm_is_refused_by_its_line(write, bad):
     with pytest.raises(
-        DataError, match=f"income must be above 0 in every row .* Got '{bad:g}' in line 9. Mend the value"
+        DataError, match=f"income must be above 0 in every row .* Got '{bad:g}' in line 9. Correct the value"
     ):
         table(write(incomes(bad=bad)), target="repaid", log=["income"])
     table(write(incomes(bad=bad)), target="repaid")

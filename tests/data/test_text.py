@@ -121,7 +121,7 @@ def test_equal_documents_fall_in_one_split_and_the_account_tells_it(tmp_path, wo
     named = [set(re.findall(r"\d{3}(?= is here)", "".join(data.inputs.decode(split.x)))) for _, split in data.splits()]
     assert all(named) and len(set.union(*named)) == count // 2
     assert not (named[0] & named[1] or named[0] & named[2] or named[1] & named[2])
-    told = f"{count // 2 + 1} documents repeat another, but for white space: equal ones fall in one split"
+    told = f"{count // 2 + 1} documents repeat another, but for white space: equal ones are in the same split"
     assert told in str(data.account)
 
 
@@ -132,7 +132,7 @@ def test_equal_documents_of_several_splits_are_told(tmp_path, words):
         (folder / f"{k:02}.txt").write_text(_story(k % 2, 40))
     for options in ({}, {"every": 4}):  # too few texts to draw from, and by place
         told = str(text(folder, tokenizer=words, length=16, cache=False, **options).account)
-        assert "10 documents repeat another, but for white space: equal ones can fall in several splits" in told
+        assert "10 documents repeat another, but for white space: equal ones can be in several splits" in told
     rows = tmp_path / "rows.csv"
     rows.write_text("text\n" + "".join(f"{_story(k % 9, 12)}\n" for k in range(18)))
     assert "9 documents repeat another" in str(text(rows, tokenizer=words, length=8, cache=False).account)
@@ -338,8 +338,8 @@ def test_what_is_cut_fits_and_nothing_else_is_cut(lengths, room, last):
         ({"every": 2}, UserError, "every"),
         ({"val": 0.6, "test": 0.6}, UserError, "fractions"),
         ({"separator": "("}, UserError, "regular expression"),
-        ({"target": "y"}, DataError, "of a table"),
-        ({"task": "pairs"}, DataError, "of a table"),
+        ({"target": "y"}, DataError, "columns need a table"),
+        ({"task": "pairs"}, DataError, "needs a table"),
         ({"tokenizer": 3}, DataError, "tokenizer must be"),
         ({"tokenizer": "no.json"}, DataError, "file that is there"),
         ({"lenght": 8}, UnknownName, "length"),

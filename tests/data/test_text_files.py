@@ -269,7 +269,7 @@ def test_a_full_disk_is_said(tmp_path, cache, monkeypatch):
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(shards.os, "fsync", full)
-    with pytest.raises(DataError, match="room on the disk. Got No space left"):
+    with pytest.raises(DataError, match="the disk must have room for the tokens. Got No space left"):
         text(_books(tmp_path), length=8, kind="bytes")
     assert list(cache.iterdir()) == []
 
@@ -280,5 +280,5 @@ def test_a_file_that_changes_while_it_is_read_is_said(tmp_path, how):
     corpus = find_texts(place)
     path = place / "3.txt"
     path.unlink() if how == "gone" else path.write_text("x" * (10_000 if how == "longer" else 3))
-    with pytest.raises(DataError, match="must stay as they are"):
+    with pytest.raises(DataError, match="must not change while they are read"):
         list(corpus.pieces())

@@ -82,7 +82,7 @@ def test_two_columns_of_text_stand_one_behind_the_other(tmp_path, words):
     x = data.inputs.encode(data.train.x)
     assert data.target.kind == "classes" and (x == words.sep).sum(1).eq(2).all()
     assert torch.equal(data.inputs.read([(_line(3), _line(94))]), data.inputs.read([{"a": _line(3), "b": _line(94)}]))
-    with pytest.raises(UserError, match="equally many"):
+    with pytest.raises(UserError, match="same number of texts"):
         data.inputs.read(["one", ("one", "two")])
 
 
@@ -109,7 +109,7 @@ def test_rows_without_text_or_target_are_refused(tmp_path, words):
         ({"task": "pairs", "source": "review"}, "target must name"),
         ({"task": "spans"}, "text must name|two columns"),
         ({"text": ["review", "mood", "stars"], "target": "mood"}, "one column or two"),
-        ({"text": ["review", "mood"], "target": "mood"}, "must not be among the texts"),
+        ({"text": ["review", "mood"], "target": "mood"}, "must not be one of the texts"),
     ],
 )
 def test_columns_are_refused_by_name(tmp_path, words, options, message):
@@ -177,7 +177,7 @@ def test_equal_texts_of_classes_stay_in_one_split_which_are_still_stratified(tmp
     assert not train & val and not train & test and not val & test and len(train | val | test) == 40
     assert sum(len(split) for _, split in data.splits()) == 200
     assert all(0.1 < float((split.y == 1).double().mean()) < 0.4 for _, split in data.splits())
-    assert "160 rows repeat a text: equal ones fall in one split" in str(data.account)
+    assert "160 rows repeat a text: equal ones are in the same split" in str(data.account)
 
 
 @pytest.mark.parametrize("how", [{}, {"every": 5}])
@@ -187,7 +187,7 @@ def test_equal_texts_of_several_splits_are_told(tmp_path, words, how):
     lines = [f"{_line(k % kinds)},{'good' if k % 2 else 'bad'}" for k in range(40)]
     path.write_text("review,mood\n" + "\n".join(lines))
     data = text(path, text="review", target="mood", tokenizer=words, **how)
-    assert f"{40 - kinds} rows repeat a text: equal ones can fall in several splits" in str(data.account)
+    assert f"{40 - kinds} rows repeat a text: equal ones can be in several splits" in str(data.account)
 
 
 @pytest.mark.parametrize(("name", "sign"), [("sms.tsv", "\t"), ("sms.csv", ",")])
@@ -290,7 +290,7 @@ def test_tags(tmp_path, words):
 def test_running_text_is_not_read_as_tagged_words(tmp_path, words):
     path = tmp_path / "story.txt"
     path.write_text("\n\n".join(" ".join(["a", "cat", "sat", "there"] * 3)[: 5 + 3 * k] for k in range(12)))
-    with pytest.raises(DataError, match="as many columns as each other"):
+    with pytest.raises(DataError, match="the same number of columns"):
         text(path, task="tags", tokenizer=words)
 
 

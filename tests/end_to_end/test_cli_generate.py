@@ -103,9 +103,9 @@ def test_a_prompt_comes_from_a_file(run, capsys, tmp_path):
     [
         (("--prompt", "a", "--prompt-file", "b"), "the prompt must come from one place"),
         (("--prompt-file", "nowhere.txt"), "--prompt-file must be a file of text. Got no file nowhere.txt"),
-        (("--prompt", "a dog ran " * 20, "--no-slide"), "a prompt must leave a place in the context of 24 tokens"),
+        (("--prompt", "a dog ran " * 20, "--no-slide"), "a prompt must leave room in the context of 24 tokens"),
         (("--lines",), "--lines needs a file of prompts"),
-        (("--stop", ""), "a stop text must have a character"),
+        (("--stop", ""), "a stop text must not be empty"),
         (("--allowed", "\u4e2d"), "there must be a token of the characters that are allowed"),
         (("--most", "0"), "most must be a whole number of at least 1"),
         (("--temperature", "-1"), "temperature must be a number of at least 0"),
@@ -113,7 +113,7 @@ def test_a_prompt_comes_from_a_file(run, capsys, tmp_path):
         (("--beams", "2", "--count", "3"), "count must be a whole number from 1 to 2"),
         (("--seed", "-1"), "seed must be a whole number from 0 to 2^62 - 1. Got seed=-1"),
         (("--seed", "-1", "--beams", "2"), "seed must be a whole number from 0"),
-        (("--prompt", "caf\udce9"), "as bytes leave that are no UTF-8. Write it in UTF-8."),
+        (("--prompt", "caf\udce9"), "which comes from bytes that are not UTF-8. Save it as UTF-8."),
     ],
 )
 def test_what_does_not_fit_is_told(run, capsys, words, message):

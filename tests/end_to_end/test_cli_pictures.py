@@ -133,7 +133,7 @@ def test_train_counts_the_files_that_are_no_pictures_and_reports(place, capsys):
     told = text(capsys, "show", "data", place / "shapes")
     assert "63 rows read, 60 used, 3 refused" in told
     assert all(f"disc/{name}" in told for name in ("cut.png", "words.jpg", "huge.png"))
-    assert "claims" in told and "is damaged" in told and "is no picture" in told
+    assert "claims" in told and "is damaged" in told and "is not a picture" in told
     assert (place / "of-shapes" / "report.html").read_text().count("data:image/png") >= 1
     assert all(name in text(capsys, "show", "data", place / "shapes") for name in CLASSES)
 
@@ -371,7 +371,7 @@ def test_what_cannot_be_trained_is_one_message_and_no_run(source, flags, must, h
 def test_a_file_that_is_no_picture_is_not_predicted(place, capsys, tmp_path):
     claims(tmp_path / "huge.png", 20_000, 20_000)
     (tmp_path / "rows.csv").write_text("age\n3\n")
-    for file, why in (("huge.png", "claims"), ("rows.csv", "is no picture"), ("nothing.png", "nothing.png")):
+    for file, why in (("huge.png", "claims"), ("rows.csv", "is not a picture"), ("nothing.png", "nothing.png")):
         message = error(capsys, "predict", place / "of-shapes", file, "--output", "out.csv")
         assert why in message
     assert not (tmp_path / "out.csv").exists()

@@ -241,7 +241,7 @@ def test_tables_of_text_that_are_not_read_as_text(told, walk):
     )
     assert "one column of text. Got 2" in told("train", "reviews.csv", "--text", "review,stars")
     both = ("--text", "review", "--source", "review", "--target", "stars")
-    assert "for its texts or for pairs" in told("train", "reviews.csv", *both)
+    assert "for texts or for pairs" in told("train", "reviews.csv", *both)
     (walk / "head.csv").write_text("review,stars\n")
     assert "Got 0 of 0" in told("train", "head.csv", "--text", "review", "--target", "stars")
     (walk / "ragged.csv").write_text("review,stars\na,b\na,b,c,d\n")

@@ -135,14 +135,14 @@ def test_weights_go_on_with_both_tokenizers(run, place, capsys):
     again = ll.load(place / "again")
     assert again.inputs.reads == run.inputs.reads and again.inputs.tokenizer == run.inputs.tokenizer
     assert main(["train", str(place / "words.tsv"), *line, "--target-kind", "bytes"]) == 2
-    assert "--target-kind is of a tokenizer that is trained" in capsys.readouterr().err
+    assert "--target-kind is for a tokenizer that is trained" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"task": "next", "kind": "words"}, "kind words must be of texts that are read whole"),
-        ({"task": "next", "target_kind": "words"}, "in pairs alone"),
+        ({"task": "next", "kind": "words"}, "kind words needs the task"),
+        ({"task": "next", "target_kind": "words"}, "need pairs"),
         ({"task": "pairs", "target_kind": "wrods"}, "Did you mean words"),
     ],
 )

@@ -159,7 +159,7 @@ def test_words_that_may_not_come_do_not():
 
     for prompt, row in zip(PROMPTS, generate(Recomputing(table()), PROMPTS, 6, Choice(allowed=rising))):
         assert row.tokens == sorted(row.tokens) and row.tokens[0] >= max(prompt)
-    with pytest.raises(UserError, match="at least one word must be allowed"):
+    with pytest.raises(UserError, match="at least one token must be allowed"):
         Choice(allowed=torch.zeros(4, dtype=torch.bool))
 
 
@@ -232,7 +232,7 @@ def test_a_full_context_ends_a_row_or_slides():
     assert [row.tokens for row in slid] == [row.tokens for row in endless]
     drawn_ = [generate(Recomputing(score, n), PROMPTS, 20, Choice(), slide=n is not None) for n in (None, 6)]
     assert [row.tokens for row in drawn_[0]] == [row.tokens for row in drawn_[1]]
-    with pytest.raises(UserError, match="a prompt must leave a place in the context of 3 tokens. Got prompt 1 with 3"):
+    with pytest.raises(UserError, match="a prompt must leave room in the context of 3 tokens. Got prompt 1 with 3"):
         generate(Recomputing(score, length=3), PROMPTS, 1)
 
 

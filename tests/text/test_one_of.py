@@ -91,7 +91,7 @@ def test_beams_take_words_of_each_prompt():
     only = torch.eye(V, dtype=torch.bool)[[2, 3]]
     found = beam_search(Recomputing(lambda rows: scores()[rows]), PROMPTS[:2], 2, 3, allowed=only)
     assert [texts[0].tokens for texts in found] == [[2, 2], [3, 3]]
-    with pytest.raises(UserError, match="allowed must have a row for each row of words. Got 2 rows for 3"):
+    with pytest.raises(UserError, match="allowed must have a row for each row of tokens. Got 2 rows for 3"):
         generate(Recomputing(lambda rows: scores()[rows]), PROMPTS, 2, Choice(allowed=only))
 
 
@@ -115,5 +115,5 @@ def test_what_is_no_tree_is_told():
             OneOf(rows, V, END)
     with pytest.raises(UserError, match="a token must be a whole number from 0 to 4"):
         OneOf([[5]], V, END)
-    with pytest.raises(UserError, match="allowed must say of each word"):
+    with pytest.raises(UserError, match="allowed must say for each token"):
         generate(Recomputing(lambda rows: scores()[rows]), [[1]], 2, Choice(allowed=OneOf([[1]], 9, END)))

@@ -1,6 +1,6 @@
 """From the words of a shell to a verb and its exit code. A verb is imported when it is asked for.
 
-Exit codes: 0 done; 1 the doctor found an error; 2 something that the user can mend, said in one message; 130 Ctrl-C.
+Exit codes: 0 done; 1 the doctor found an error; 2 something that the user can correct, said in one message; 130 Ctrl-C.
 """
 
 from __future__ import annotations

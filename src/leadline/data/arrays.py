@@ -207,7 +207,7 @@ def _numbers(x: Any, what: str) -> Tensor:
     values = values[:, None] if values.dim() == 1 else values
     if len(values) < 3:
         raise DataError(
-            "x must have at least 3 rows to train, validate and test on", got=f"{len(values)}", do="Bring more"
+            "x must have at least 3 rows to train, validate and test on", got=f"{len(values)}", do="Add more rows"
         )
     if values.numel() == 0:
         raise ShapeError("x must have a column", got=f"shape {tuple(values.shape)}", do="Pass shape (n, columns)")
@@ -384,7 +384,7 @@ def _weight(weight: Any, count: int) -> Tensor | None:
         raise DataError(
             "weight must be at least 0, and above 0 in some row",
             got=f"{values[row].item():g} in row {row}",
-            do="Mend it",
+            do="Correct it",
         )
     return values
 

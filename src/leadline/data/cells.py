@@ -257,7 +257,7 @@ def _of_frame(rows: Any) -> dict[str, Cells]:
         raise DataError("a data frame must name each column once", got=twice, do="Rename or drop one") from None
     except nw.exceptions.NarwhalsError as error:
         reason = " ".join(str(error).split())
-        raise DataError("a data frame must be readable", got=f"this answer: {reason}", do="Mend the frame") from None
+        raise DataError("a data frame must be readable", got=f"this answer: {reason}", do="Check the frame") from None
     if not isinstance(frame, nw.DataFrame):
         raise DataError(
             "rows must be a data frame, a list of dictionaries, a dictionary of lists, an array or a tensor",

@@ -152,7 +152,7 @@ class Column:
             raise DataError(
                 f"column {self.name} must hold {_WANTED[self.kind]}",
                 got=f"{shown(cells, row)} in {table.at(row)}{more}",
-                do="Mend the cell, or leave it empty if the value is not known",
+                do="Correct the cell, or leave it empty if the value is not known",
             )
         if self.log:
             check_log(self.name, values, lambda row: f"{shown(cells, row)} in {table.at(row)}")
@@ -307,7 +307,7 @@ def check_log(name: str, values: np.ndarray, told: Callable[[int], str], otherwi
         raise DataError(
             f"column {name} must be above 0 in every row for its logarithm to be taken",
             got=f"{told(int(wrong[0]))}{more}",
-            do=f"Mend the value, or leave it empty if it is not known{otherwise}",
+            do=f"Correct the value, or leave it empty if it is not known{otherwise}",
         )
 
 

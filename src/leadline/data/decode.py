@@ -185,7 +185,7 @@ def opened(path: str | Path) -> Iterator[Image]:
     except PIL.Image.DecompressionBombError as error:
         raise Unreadable(f"claims more than {MOST_PIXELS:,} pixels") from error
     except PIL.UnidentifiedImageError as error:
-        raise Unreadable("is no picture") from error
+        raise Unreadable("is not a picture") from error
     except (FileNotFoundError, PermissionError, IsADirectoryError) as error:
         raise Unreadable(f"cannot be opened ({error.strerror})") from error
     except MemoryError as error:
@@ -288,7 +288,7 @@ def decode_all(
             raise DataError(
                 "every file must be a picture",
                 got=f"{printable(str(paths[k]))}, which {error}",
-                do="Leave it out, or mend it",
+                do="Leave it out, or repair it",
             ) from None
 
     with hushed():

@@ -76,10 +76,14 @@ def _text_bytes(path: Path) -> tuple[bytes, str]:
             content = path.read_bytes()
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:
         raise DataError(
-            f"{path.name} must be a whole gzip file", got=f"one that cannot be unpacked ({error})", do="Fetch it again"
+            f"{path.name} must be a complete gzip file",
+            got=f"one that cannot be unpacked ({error})",
+            do="Fetch it again",
         ) from None
     except OSError as error:
-        raise DataError(f"{path} must be readable", got=error.strerror or str(error), do="Check its rights") from None
+        raise DataError(
+            f"{path} must be readable", got=error.strerror or str(error), do="Check its permissions"
+        ) from None
     if len(content) > _LARGEST:
         raise DataError(
             f"{path.name} must unpack to at most {_LARGEST >> 30} GiB", got="more", do="Split it, or use Parquet"
@@ -128,9 +132,9 @@ def _damaged(content: bytes) -> bool:
 
 def _not_text(path: Path, got: str) -> DataError:
     return DataError(
-        f"{path.name} must be text in UTF-8, in UTF-16 with its mark, or in Windows or Latin letters",
+        f"{path.name} must be text in UTF-8, in UTF-16 with a byte-order mark, or in Windows-1252 or Latin-1",
         got=got,
-        do="Mend the place, or save the table anew in UTF-8",
+        do="Correct that place, or save the table again in UTF-8",
     )
 
 
@@ -246,7 +250,7 @@ def _careful(
         raise DataError(
             f"every line of {path.name} must have {counted(width, 'field')}, like the first",
             got=f"{shown}{more}",
-            do="Mend them (a field that holds a separator needs quotes)"
+            do="Correct them (a field that holds a separator needs quotes)"
             + (', or leave them out with bad_rows="refuse"' if bad_rows else ""),
         )
     refused: tuple[Refusal, ...] = ()

@@ -77,7 +77,7 @@ class Edges:
             raise ShapeError(
                 f"ends of edges must be nodes 0 … {num_nodes - 1}",
                 got=f"{int(pairs.min())} … {int(pairs.max())}",
-                do="Pass the right number of nodes, or mend the edges",
+                do="Pass the right number of nodes, or correct the edges",
             )
         if columns.get("number") is None:
             columns["number"] = torch.arange(pairs.shape[1], device=pairs.device)

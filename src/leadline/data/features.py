@@ -158,7 +158,7 @@ def _category(name: str, cells: Cells, table: Table, forced: bool = False) -> Fe
     refused = levels_refused(len(levels), len(cells))
     if refused and not forced:
         raise DataError(
-            f"text column {name} must have few levels to be a category",
+            f"text column {name} must have few different texts to be a category",
             got=f"{refused}, such as {shown(cells, 0)}",
             do=f"Leave it out with drop=[{name!r}], or force it with categories=[{name!r}]",
         )

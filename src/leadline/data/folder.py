@@ -202,7 +202,9 @@ def _entries(place: str) -> list[os.DirEntry[str]]:
         with os.scandir(place) as entries:
             return list(entries)
     except OSError as error:
-        raise DataError(f"{place} must be readable", got=error.strerror or str(error), do="Check its rights") from None
+        raise DataError(
+            f"{place} must be readable", got=error.strerror or str(error), do="Check its permissions"
+        ) from None
 
 
 def _stamp(entry: os.DirEntry[str]) -> tuple[int, int]:

@@ -128,7 +128,7 @@ def _checked(num: int, pool: Split) -> int:
         raise UserError(
             f"there must be a {what} for each fold" + (", and one before them" if what == "moment" else ""),
             got=f"folds={num} and {counted(most + (what == 'moment'), what)} to train and validate on",
-            do=f"Pass folds={most} or fewer" if most >= 2 else "Bring more rows",
+            do=f"Pass folds={most} or fewer" if most >= 2 else "Add more rows",
         )
     return num
 

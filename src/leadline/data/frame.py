@@ -148,7 +148,7 @@ def data_of(table: Table, plan: Plan, *, name: str, recipe: dict[str, Any] | Non
         raise DataError(
             f"{table.source} must have at least 3 rows to train, validate and test on",
             got=f"{len(used)}" + (f" of {len(table)} that can be used" if len(used) < len(table) else ""),
-            do="Bring more rows",
+            do="Add more rows",
         )
     y, exact, target = settle(outcomes, used, kinds, table.at, plan.order)
     by = _split_by(strata(y, target), table, used, moment, plan)
@@ -202,7 +202,7 @@ def _features(table: Table, plan: Plan, rows: _Rows, comma: bool) -> tuple[list[
         raise DataError(
             f"{table.source} must have a column to predict {' and '.join(plan.target)} from",
             got="; ".join(left_out) or f"{' and '.join(plan.target)} alone",
-            do="Keep a column that says something of it, or forecast it from its own past, with horizon=12",
+            do="Keep another column, or forecast the target from its own past with horizon=12",
         )
     if plan.missing == "drop":
         for item in features:
@@ -242,7 +242,7 @@ def _misfits(plan: Plan, name: str, misfit: np.ndarray, rows: _Rows) -> None:
     raise DataError(
         f"column {name} must hold {what}",
         got=f"{shown(cells, first)} in {rows.table.at(first)}{more}",
-        do=f'Mend or empty the cell{as_text}, or leave such rows out with bad_rows="refuse"',
+        do=f'Correct or empty the cell{as_text}, or leave such rows out with bad_rows="refuse"',
     )
 
 
@@ -257,10 +257,12 @@ def _weight(table: Table, plan: Plan, rows: _Rows) -> np.ndarray | None:
         raise DataError(
             f"{plan.weight}, the weight, must be a number of at least 0 in every row",
             got=f"{shown(cells, row)} in {table.at(row)}",
-            do="Mend it, or weigh the row 0",
+            do="Correct it, or give the row weight 0",
         )
     if not values[rows.used].sum() > 0:
-        raise DataError(f"{plan.weight}, the weight, must be above 0 in some row", got="0 in all", do="Mend the column")
+        raise DataError(
+            f"{plan.weight}, the weight, must be above 0 in some row", got="0 in all", do="Correct the column"
+        )
     return values
 
 

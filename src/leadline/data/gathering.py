@@ -135,7 +135,7 @@ class Gathering:
     def _check_left(self, kept: list[int]) -> None:
         if not kept:
             why = "; ".join(f"{len(names)} {reason}" for reason, names in self.known.lost.names.items())
-            raise DataError("some picture must be usable", got=f"none of {self.read} ({why})", do="Mend the folder")
+            raise DataError("some picture must be usable", got=f"none of {self.read} ({why})", do="Check the folder")
 
     def _settle(self, heads: list[Header]) -> tuple[tuple[int, int], int]:
         """The size and the colours of all, where they are not given."""
@@ -225,7 +225,7 @@ class Gathering:
         if num_cut:
             known.notes.append(f"{counted(num_cut, 'box', 'boxes')} left out: less than a quarter is left by the crop")
         if not any(map(len, boxes)):
-            raise DataError("some box must be usable", got="; ".join(known.notes), do="Mend the annotations")
+            raise DataError("some box must be usable", got="; ".join(known.notes), do="Correct the annotations")
         return stacked(boxes)
 
     def _split(self, y: np.ndarray, prints: list[bytes], val: float, test: float, seed: int) -> list[np.ndarray]:
@@ -276,7 +276,7 @@ class Gathering:
             some = self._drawn(own, within, y[train], absent.get(1, 0.0), absent.get(2, 0.0), seed)
             parts = [train[some[0]], *(train[some[k]] if k in absent else parts[k] for k in (1, 2))]
             words = " and ".join(_PARTS[k] for k in absent)
-            known.notes.append(f"train, val and test are folders; {words}, for want of one, is drawn from train")
+            known.notes.append(f"train, val and test are folders; {words}, which is missing, is drawn from train")
         else:
             known.notes.append("train, val and test are folders")
         return parts

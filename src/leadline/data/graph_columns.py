@@ -42,11 +42,13 @@ def graph_inputs(
         lines, own = [f"{item.name}: left out, as asked" for item in own], []
     if "one-hot" in asked and len(found.nodes) > MOST_ONE_HOT:
         raise DataError(
-            f"one-hot must be of at most {MOST_ONE_HOT} nodes", got=f"{len(found.nodes)}", do='Pass features="degree"'
+            f"one-hot needs a graph of at most {MOST_ONE_HOT} nodes",
+            got=f"{len(found.nodes)}",
+            do='Pass features="degree"',
         )
     if "one-hot" in asked and (plan.level == "graph" or plan.inductive):
         raise DataError(
-            "one-hot knows a node by its number, and must be of one graph that is seen whole",
+            "one-hot knows each node by its number, so it needs one graph of which training sees every node",
             got="many graphs" if plan.level == "graph" else "inductive=True",
             do='Pass features="degree"',
         )
@@ -55,7 +57,7 @@ def graph_inputs(
         values = seen.degree.astype(np.float64)  # figures are those of the edges that training reads
         own = [*own, Feature("degree", "number", values, np.zeros(len(values), dtype=bool))]
     if not plan.features and not own:
-        lines.append(f"no column to read: nodes are known by {' and '.join(asked)}")
+        lines.append(f"no column to read: nodes get {' and '.join(asked)}")
     rows, train = np.arange(len(found.nodes)), np.flatnonzero(nodes)
     fitted = [item.fit(rows, train) for item in own]
     columns = [column for column, _ in fitted]
@@ -119,7 +121,7 @@ def _fitted(table: Table, plan: GraphPlan, aside: Sequence[str | None]) -> tuple
             raise DataError(
                 f"column {name} of {table.source} must hold finite numbers, like most of its cells",
                 got=f"{shown(cells, row)} in {table.at(row)}",
-                do=f"Mend or empty the cell, or take the column as text with categories=[{name!r}]",
+                do=f"Correct or empty the cell, or take the column as text with categories=[{name!r}]",
             )
         found.append(item)
     return found, left_out

@@ -156,7 +156,7 @@ def _attributes(rows: Sequence[Mapping[str, Any]], *taken: str) -> dict[str, Cel
                     raise DataError(
                         f"{name} must have as many numbers at every node or edge",
                         got=f"{len(value)} in row {place} and {len(wide)} before it",
-                        do="Bring vectors of one length",
+                        do="Make the vectors equally long",
                     )
                 if value is not None:
                     block[place] = np.asarray(value, dtype=np.float64)
@@ -286,7 +286,7 @@ def _block(values: Any, name: str, count: int, one: str | None = None) -> dict[s
     block = _array(values)
     block = block.reshape(len(block), -1)
     if len(block) != count:
-        raise DataError(f"{name} must have a row for each of {count}", got=f"{len(block)} rows", do="Mend it")
+        raise DataError(f"{name} must have a row for each of {count}", got=f"{len(block)} rows", do="Correct it")
     if one is not None and block.shape[1] == 1:
         return {one: block[:, 0].astype(np.float64)}
     return {f"{name}_{k}": block[:, k].astype(np.float64) for k in range(block.shape[1])}
@@ -324,7 +324,7 @@ def array_tables(x: Any, pairs: Any, y: Any = None, weight: Any = None) -> tuple
         values = y if isinstance(y, list) and y and isinstance(y[0], str) else _array(y)
         if len(values) != len(own):
             got = f"{len(values)} values for {len(own)} nodes"
-            raise DataError("y must have a value for each node, NaN where it is not known", got=got, do="Mend it")
+            raise DataError("y must have a value for each node, NaN where it is not known", got=got, do="Correct it")
         nodes |= {"y": cells_of(values, "y")} if np.ndim(values) == 1 else _block(values, "y", len(own), one="y")
     edges: dict[str, Cells] = {"source": ends[0].astype(np.float64), "target": ends[1].astype(np.float64)}
     if weight is not None:
@@ -340,7 +340,7 @@ def _joined(
     for place in (0, 1):
         own = [part[place] for part in parts]
         if any(table is None for table in own):
-            raise DataError("every graph must have nodes", got="edges alone", do="Bring a table of nodes for each")
+            raise DataError("every graph must have nodes", got="edges alone", do="Add a table of nodes for each")
         sizes = [len(table) for table in own]  # type: ignore[arg-type]
         columns: dict[str, Cells] = {graph: Text([n for n, count in zip(names, sizes) for _ in range(count)])}
         for name in dict.fromkeys(name for table in own for name in table.columns):  # type: ignore[union-attr]
@@ -386,7 +386,7 @@ def _edge_list(path: Path) -> Table:
             raise DataError(
                 f"every line of {path.name} must have two names, or all two names and a weight",
                 got=f"{len(words)} words in line {place}",
-                do="Mend the line, or write a table with names of columns as .csv",
+                do="Correct the line, or write a table with names of columns as .csv",
             )
         rows.append(words)
         numbers.append(place)

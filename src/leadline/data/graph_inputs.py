@@ -128,7 +128,7 @@ class GraphInputs(Inputs):
         graph = self._need()
         if graph.taught is not None or self.hidden:
             raise DataError(
-                "folds must be of a graph of which training sees every edge",
+                "folds need a graph of which training sees every edge",
                 got="links that are held out" if self.hidden else "inductive=True",
                 do="Leave folds out, or train with several seeds",
             )
@@ -256,7 +256,7 @@ class GraphInputs(Inputs):
             raise DataError(
                 f"rows must name {one}s of the graph that the run was trained on: {some} … ({count} in all)",
                 got=repr(name),
-                do='Mend the name, or pass a new graph: {"nodes": …, "edges": …}',
+                do='Correct the name, or pass a new graph: {"nodes": …, "edges": …}',
             )
         return place
 
@@ -273,7 +273,7 @@ class GraphInputs(Inputs):
     def _need(self) -> Graph:
         if self.graph is None:
             raise DataError(
-                "the graph that the run was trained on must be there, unchanged, to ask for its nodes",
+                "to predict nodes of the graph that the run was trained on, its files must still be there, unchanged",
                 got="none",
                 do='Put its files back, or pass a new graph: {"nodes": …, "edges": …}',
             )
@@ -290,7 +290,7 @@ class GraphInputs(Inputs):
         """The graph of two tables, of which every node, edge or graph is asked."""
         if "one-hot" in self.roles.features:
             raise DataError(
-                "a model that knows each node by its number can be asked of these alone",
+                "a model trained with features=one-hot can only predict nodes that it was trained with",
                 got="a new graph",
                 do='Train on columns of the nodes, or with features="degree"',
             )
@@ -395,9 +395,9 @@ def codes_of(table: Table, name: str, known: Sequence[str]) -> np.ndarray:
     lost = [word for word in words if word not in place]
     if lost:
         raise DataError(
-            f"{name} must hold kinds that are known: {', '.join(known[:6])}",
+            f"{name} must hold kinds that were there in training: {', '.join(known[:6])}",
             got="an empty cell" if None in lost else ", ".join(map(str, lost[:5])),
-            do="Mend the column, or train with these kinds too",
+            do="Correct the column, or train with these kinds too",
         )
     return np.array([place[str(word)] for word in words], dtype=np.int64)[codes]
 
@@ -413,7 +413,7 @@ def numbers_of(table: Table, name: str) -> np.ndarray:
             f"{name} must be a finite number in every row of {table.source}",
             got=f"{'nothing' if cells[row] in (None, '') else shown(cells, row)} in {table.at(row)}"
             + (f" ({counted(len(wrong), 'such cell')})" if len(wrong) > 1 else ""),
-            do="Mend the cell",
+            do="Correct the cell",
         )
     return values
 

@@ -67,7 +67,7 @@ def link_rows(
     code, back = np.unique(code, return_inverse=True)  # parallel links are one, and fall in one split
     if len(code) < 3:
         raise DataError(
-            "there must be at least 3 links to learn which nodes are joined", got=f"{len(code)}", do="Bring more"
+            "there must be at least 3 links to learn which nodes are joined", got=f"{len(code)}", do="Add more links"
         )
     parts = split_indices(len(code), val=val, test=test, seed=seed)
     most = count * (count - 1) // (1 if directed else 2) - len(code)
@@ -78,7 +78,7 @@ def link_rows(
             got=f"{most} for {counted(len(code), 'link')}",
             do=f"Pass negatives={max(most, 1) / len(code):.2g} or less"
             if most
-            else "Bring a graph that is not complete",
+            else "Pass a graph that is not complete",
         )
     none = _drawn(code, sum(wanted[1:]), count, directed, np.random.default_rng(seed))
     none = np.concatenate([np.full((2, wanted[0]), -1), none], 1)
@@ -99,7 +99,7 @@ def link_rows(
     kept = np.ones(pairs.shape[1], dtype=bool)
     kept[other] = of_code[back]
     notes = (
-        f"{counted(len(parts[1]) + len(parts[2]), 'link')} held out: a network does not see them",
+        f"{counted(len(parts[1]) + len(parts[2]), 'link')} held out: the network does not see them",
         f"pairs of nodes that are not joined: {wanted[0]} to train on, drawn anew in every epoch, and "
         f"{sum(wanted[1:])} drawn with seed {seed}",
     )

@@ -71,7 +71,7 @@ def rows_of(found: Found, plan: GraphPlan, graphs: Table | None) -> Asked:
         aside = [
             name for name in table.columns if name not in (*plan.target, plan.split, found.roles.graph, "graph", "id")
         ]
-        notes += [f"{', '.join(aside)} of {table.source} not read: networks read nodes and edges"] if aside else []
+        notes += [f"{', '.join(aside)} of {table.source} not read: networks read only nodes and edges"] if aside else []
     for name in plan.target:
         if name not in table.columns:
             raise DataError(
@@ -80,7 +80,7 @@ def rows_of(found: Found, plan: GraphPlan, graphs: Table | None) -> Asked:
                 do=named(name, list(table.columns)).rstrip("."),
             )
     if not len(table):
-        raise DataError(f"{table.source} must have edges to be asked of", got="none", do="Bring some")
+        raise DataError(f"{table.source} must have edges", got="none", do="Add rows to the table of edges")
     comma = writes_comma(table.columns.values())
     outcomes = [read_outcome(name, table.columns[name], comma) for name in plan.target]
     known = np.ones(len(table), dtype=bool)
@@ -90,7 +90,7 @@ def rows_of(found: Found, plan: GraphPlan, graphs: Table | None) -> Asked:
             raise DataError(
                 f"{outcome.name}, the target, must hold numbers, like most of its cells",
                 got=f"{shown(outcome.cells, row)} in {table.at(row)}",
-                do="Mend or empty the cell",
+                do="Correct or empty the cell",
             )
         known &= ~outcome.missing
     used = np.flatnonzero(known)
@@ -99,17 +99,17 @@ def rows_of(found: Found, plan: GraphPlan, graphs: Table | None) -> Asked:
         raise DataError(
             f"at least 3 {one}s must have a value of {', '.join(plan.target)}, to train, validate and test on",
             got=f"{len(used)} of {len(table)}",
-            do="Bring more of them",
+            do="Add more of them",
         )
     y, exact, target = settle(outcomes, used, plan.kinds * len(outcomes), table.at, plan.order)
     if len(used) < len(table):
-        notes.append(f"{counted(len(table) - len(used), one)} without a value of {target.name}: not asked")
+        notes.append(f"{counted(len(table) - len(used), one)} without a value of {target.name}: not used")
     if plan.split is not None:
         parts = _given_split(table, plan.split, used)
-        notes.append(f"{plan.split} says who trains, validates and tests")
+        notes.append(f"{plan.split} says which rows train, validate and test")
     elif (same := _same_ends(found, used) if plan.level == "edge" else None) is not None:
         parts = split_indices(len(used), val=val, test=test, seed=seed, groups=same)
-        notes.append("edges between the same two nodes are in one split: a network reads their ends alone")
+        notes.append("edges between the same two nodes are in the same split: a network reads only their two nodes")
     else:
         parts = split_indices(len(used), val=val, test=test, seed=seed, stratify=strata(y, target))
     x = torch.from_numpy(used)[:, None]
@@ -130,7 +130,7 @@ def _of_graphs(found: Found, plan: GraphPlan) -> Table:
     """A table of graphs out of columns of their nodes, which must be the same within each."""
     if found.first is None:
         raise DataError(
-            "graphs must be told apart to predict something of each",
+            "to predict something for each graph, a column must say which graph a node is in",
             got="one graph",
             do='Name the column of nodes that says which graph each is in: graph="…"',
         )
@@ -151,7 +151,7 @@ def _of_graphs(found: Found, plan: GraphPlan) -> Table:
             raise DataError(
                 f"{name} must be the same at all nodes of a graph to be its target",
                 got=f"two values in {found.roles.graph} {found.graphs[int(of_node[wrong[0]])]}",
-                do='Pass level="node" to predict it of each node, or bring a table of graphs',
+                do='Pass level="node" to predict it of each node, or pass a table of graphs',
             )
     mask = np.zeros(len(found.nodes), dtype=bool)
     mask[first] = True
@@ -188,9 +188,9 @@ def _given_split(table: Table, name: str, used: np.ndarray) -> tuple[Tensor, Ten
     strange = [str(word) for word in words if word is not None and word.lower() not in known]
     if strange:
         got = ", ".join(strange[:5])
-        raise DataError(f"{name} must hold train, val or test, or nothing", got=got, do="Mend the column")
+        raise DataError(f"{name} must hold train, val or test, or nothing", got=got, do="Correct the column")
     part = np.array([-1 if word is None else known[word.lower()] for word in words])[codes][used]
     train, val, test = (torch.from_numpy(np.flatnonzero(part == k)) for k in range(3))
     if not len(train):
-        raise DataError(f"{name} must say train of some row", got="none", do="Mend the column")
+        raise DataError(f"{name} must say train in some row", got="none", do="Correct the column")
     return train, val, test

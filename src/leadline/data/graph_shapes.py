@@ -35,7 +35,7 @@ def nearest(points: Tensor, k: int) -> Tensor:
     count = len(points)
     k = whole("k", k, 1, max(1, count - 1), usual=8)
     if count < 2:
-        raise ShapeError("there must be two points to be near each other", got=f"{count}", do="Bring more")
+        raise ShapeError("there must be two points to be near each other", got=f"{count}", do="Pass more points")
     own = points.double()
     found = []
     for rows in torch.arange(count).split(max(1, _TOGETHER // count)):

@@ -150,7 +150,7 @@ def graph(
     )
     if way is not None and plan.level == "graph":
         raise UserError(
-            "batches must be of one large graph: of many, each batch reads the graphs that it asks for",
+            "batches needs one large graph: with many graphs, each batch reads whole graphs",
             got=f"batches {way} and many graphs",
             do="Leave it out",
         )
@@ -273,7 +273,7 @@ def _check_free(plan: GraphPlan, roles: Roles) -> None:
         own = getattr(roles, role)
         for name in set(plan.target) & {*(own if isinstance(own, tuple) else (own,))}:
             raise DataError(
-                "target must be a column that a network does not read besides",
+                "target must not be a column that the network reads too",
                 got=f"target {name!r}, which is {role}",
                 do=f"Name another target, or another {role}",
             )
@@ -349,7 +349,7 @@ def _training(found: Found, rows: Asked, plan: GraphPlan) -> tuple[np.ndarray, n
             nodes[rows.x[part, 0].numpy()] = False
     elif plan.inductive:
         raise UserError(
-            "inductive must be of nodes, or of graphs, which are so in any case",
+            "inductive needs level node; level graph always is inductive",
             got=f"inductive=True and level {plan.level}",
             do="Leave it out",
         )

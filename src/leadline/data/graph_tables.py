@@ -146,7 +146,7 @@ def _settled(nodes: Table | None, edges: Table, roles: Roles) -> tuple[Roles, li
                 raise DataError(
                     f"{name} must be a column of {'the nodes' if table is None else table.source}",
                     got="no table of nodes" if table is None else f"the columns {_some(table.columns)}",
-                    do=named(name, list(table.columns)).rstrip(".") if table is not None else "Bring one",
+                    do=named(name, list(table.columns)).rstrip(".") if table is not None else "Pass a table of nodes",
                 )
     if len(roles.ends) not in (0, 2):
         got = f"{len(roles.ends)}: {', '.join(roles.ends)}"
@@ -229,7 +229,7 @@ def _by_graph(nodes: Table, roles: Roles) -> tuple[Table, tuple[str, ...], np.nd
     if None in words:
         lost = int(np.flatnonzero(codes == words.index(None))[0])
         raise DataError(
-            f"{roles.graph} must say of every node its graph", got=f"nothing in {nodes.at(lost)}", do="Mend the row"
+            f"{roles.graph} must name the graph of every node", got=f"nothing in {nodes.at(lost)}", do="Correct the row"
         )
     came = np.unique(codes, return_index=True)[1]
     rank = np.empty(len(words), dtype=np.int64)
@@ -252,7 +252,7 @@ def _paired(
             raise DataError(
                 f"{end} must name a node in every row of {edges.source}",
                 got=f"nothing in {edges.at(int(lost[0]))}",
-                do="Mend or take out the row",
+                do="Correct or take out the row",
             )
     inside = first is not None and roles.graph in edges.columns
     if not roles.key and not inside:  # a node's name is its place
@@ -364,9 +364,9 @@ def _check_inside(edges: Table, pairs: np.ndarray, first: np.ndarray) -> None:
     across = np.flatnonzero(graph[0] != graph[1])
     if len(across):
         raise DataError(
-            "an edge must run within one graph",
+            "both ends of an edge must be in the same graph",
             got=f"{counted(len(across), 'edge')} between two, first in {edges.at(int(across[0]))}",
-            do="Give the edges a column that names their graph, or mend them",
+            do="Give the edges a column that names their graph, or correct them",
         )
 
 
@@ -411,7 +411,7 @@ def _odd(found: Found) -> list[str]:
         notes.append(f"{counted(loops, 'edge')} from a node to itself kept")
     if alone:
         notes.append(
-            f"{counted(alone, 'node')} without an edge kept: a network sees {'it' if alone == 1 else 'them'} alone"
+            f"{counted(alone, 'node')} without an edge kept: {'it reads' if alone == 1 else 'they read'} no neighbours"
         )
     return notes
 

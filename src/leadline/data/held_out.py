@@ -1,6 +1,6 @@
 """Which documents of a text, or rows of a table, are held out: whole ones, or blocks where there are too few of them.
 
-by draw      whole documents, so that each split has about its part of the text; equal ones fall in one split
+by draw      whole documents, so that each split has about its part of the text; equal ones are in the same split
 by place     of every k the last is test, the one before it val
 by block     fewer than three documents: blocks of them, evenly spaced, cut where words end
 """
@@ -115,7 +115,7 @@ class Held:
         documents, more = len(digests), len(digests) - len(set(digests))
         if documents < 3:
             return [f"blocks of {'one document' if documents == 1 else 'two documents'}, evenly spaced, are held out"]
-        equal = "equal ones fall in one split" if self._joins(digests) else "equal ones can fall in several splits"
+        equal = "equal ones are in the same split" if self._joins(digests) else "equal ones can be in several splits"
         again = f"{counted(more, 'document')} repeat{'s' if more == 1 else ''} another, but for white space: {equal}"
         if self.every is not None:
             how = f"documents are held out by place: of {self.every} the last is test, the one before it val"

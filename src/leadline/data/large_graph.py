@@ -91,7 +91,10 @@ def large_graph(
         recipe = {"source": "large_graph", "options": {**own, **more, "split_seed": split_seed}}
     loops, twice = _odd(graph.edges)
     way = "with a direction" if directed else "without direction"
-    notes = [f"{len(x)} nodes of {x.shape[1]} numbers and {pairs.shape[1]} edges {way}", f"y of {len(known)} is known"]
+    notes = [
+        f"{len(x)} nodes of {x.shape[1]} numbers and {pairs.shape[1]} edges {way}",
+        f"y is known for {len(known)} nodes",
+    ]
     notes += [f"{counted(loops, 'edge')} from a node to itself kept"] if loops else []
     both = "" if directed else ", both ways counted"
     notes += [f"{counted(twice, 'edge')} parallel to another kept{both}: each is one more message"] if twice else []
@@ -126,7 +129,7 @@ def _tensor(what: Any, name: str) -> Tensor:
                 f"{name} must be a file of one array, as numpy.save writes it", got=f"{file} ({error})", do="Save it so"
             ) from None
     if (dtype := np.asarray(what).dtype).kind not in "fiub":
-        do = "Write classes as whole numbers, or bring tables to ll.data.graph"
+        do = "Write classes as whole numbers, or pass tables to ll.data.graph"
         raise DataError(f"{name} must hold numbers", got=str(dtype), do=do)
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "The given NumPy array is not writ")  # it is only read

@@ -209,6 +209,6 @@ def _pair(path: Path, arrays: dict[str, np.ndarray], names: tuple[tuple[str, ...
         raise ShapeError(
             "labels must be one a picture",
             got=f"{counted(len(x), 'picture')}, labels of shape {y.shape}",
-            do="Bring a row of labels, one for each picture",
+            do="Pass one label for each picture",
         )
     return x, y

@@ -90,7 +90,7 @@ class Outcome:
                 raise DataError(
                     f"{self.name}, the target, must be finite",
                     got=f"{values[infinite[0]]:g} in {at(int(rows[infinite[0]]))}",
-                    do="Mend the cell or leave the row out",
+                    do="Correct the cell or leave the row out",
                 )
             _check_spread(self.name, values)
             if kind not in DISCRETE and (kind is not None or not looks_like_classes(values)):
@@ -124,7 +124,7 @@ class Outcome:
             names = [name for _, name in sorted(zip(_numbers_of(names), names, strict=True))]
         elif kind == "ordered":
             raise DataError(
-                f"{self.name} must be told its order, from low to high",
+                f"{self.name} needs its order, from low to high",
                 got=f"the words {', '.join(names[:6])}{', …' if names[6:] else ''}",
                 do=f"Pass order={names[:20]!r}, in the right order",
             )
@@ -174,7 +174,7 @@ def read_known(cells: Cells, target: Target, at: Callable[[int], str], comma: bo
         return torch.from_numpy(np.array([code.get(word, -1) for word in outcome.words])[outcome.codes])
     if outcome.values is None or outcome.misfit.any():
         row = 0 if outcome.values is None else int(np.flatnonzero(outcome.misfit)[0])
-        raise DataError(f"{target.name} must hold numbers", got=f"{shown(cells, row)} in {at(row)}", do="Mend it")
+        raise DataError(f"{target.name} must hold numbers", got=f"{shown(cells, row)} in {at(row)}", do="Correct it")
     known = np.flatnonzero(~np.isnan(outcome.values))
     _check_range(target.name, target.kind, outcome.values[known], known, at)
     return torch.from_numpy(outcome.values.astype(np.float32))
@@ -238,7 +238,7 @@ def _one_value(name: str, value: str, count: int) -> DataError:
     return DataError(
         f"{name}, the target, must have at least two values",
         got=f"{value} in all {count} rows",
-        do="Name another column as the target, or bring rows of other values",
+        do="Name another column as the target, or add rows with other values",
     )
 
 
@@ -255,7 +255,7 @@ def _check_range(name: str, kind: str, values: np.ndarray, rows: np.ndarray, at:
             + (f" ({len(wrong)} such rows)" if len(wrong) > 1 else ""),
             do=f"If these are degrees, turn them into radians: {name} * π / 180"
             if degrees
-            else 'Pass kind="real", or mend the values',
+            else 'Pass kind="real", or correct the values',
         )
 
 

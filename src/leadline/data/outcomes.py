@@ -174,5 +174,5 @@ def _check_places(y: Tensor, target: Target, rows: np.ndarray, at: Callable[[int
         raise DataError(
             "a ranking must hold every item once in each row",
             got=f"{', '.join(target.decode(y[row]))} in {at(int(rows[row]))}",
-            do="Mend the row or leave it out",
+            do="Correct the row or leave it out",
         )

@@ -103,7 +103,7 @@ class Packing:
             raise DataError(
                 "a row must be shorter than the training text",
                 got=f"length={self.length} for {counted(count, 'token')}",
-                do=f"Pass length={max(2, count // 8)}, or bring more text" if count > 2 else "Bring more text",
+                do=f"Pass length={max(2, count // 8)}, or add more text" if count > 2 else "Add more text",
             )
         asked = (count - 1) / len(train) if self.task == "next" else inputs.p_hidden * count / len(train)
         name = "next token" if self.task == "next" else "hidden token"

@@ -43,7 +43,7 @@ def partition(edges: Edges, num_parts: int) -> Tensor:
         raise UserError(
             f"parts must be between 1 and the {N} nodes",
             got=f"{num_parts} parts",
-            do="Ask for fewer parts, of a thousand nodes each, say",
+            do="Pass fewer parts, for example of a thousand nodes each",
         )
     device = edges.source.device
     both = edges if not edges.directed else _both_ways(edges)

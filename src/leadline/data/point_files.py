@@ -103,12 +103,14 @@ def _numbers(path: Path, rows: list[tuple[int, list[str]]]) -> np.ndarray:
             [float(word) for word in row]
         except ValueError as error:
             raise DataError(
-                f"{path.parent.name}/{path.name} must hold numbers", got=f"line {number} ({error})", do="Mend the line"
+                f"{path.parent.name}/{path.name} must hold numbers",
+                got=f"line {number} ({error})",
+                do="Correct the line",
             ) from None
         if len(row) != width or width < 2:
             raise DataError(
                 f"every point of {path.parent.name}/{path.name} must have the same coordinates, at least 2",
                 got=f"{len(row)} in line {number}, {width} in line {rows[0][0]}",
-                do="Mend the line",
+                do="Correct the line",
             )
     return np.array([row for _, row in rows], dtype=np.float32)

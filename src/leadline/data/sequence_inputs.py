@@ -138,13 +138,13 @@ def stretch(values: Any, name: str, channels: int | None = None) -> np.ndarray:
         raise ShapeError(
             "a sequence must have shape (t,) or (t, channels), at least one step, and finite numbers",
             got=f"{what} as {name}",
-            do="Mend it or leave it out",
+            do="Correct it or leave it out",
         )
     if channels is not None and found.shape[1] != channels:
         raise ShapeError(
             f"every step must have {counted(channels, 'value')}",
             got=f"{found.shape[1]} in {name}",
-            do="Bring all sequences with the same channels",
+            do="Give all sequences the same channels",
         )
     return found
 
@@ -198,7 +198,7 @@ def numbers_of(table: Table, names: Iterable[str], comma: bool = False) -> np.nd
         wrong = np.flatnonzero(misfit | np.isinf(values))
         if len(wrong):
             got = f"{shown(cells, int(wrong[0]))} in {table.at(int(wrong[0]))}"
-            raise DataError(f"column {name} must hold finite numbers", got=got, do="Mend the cell or leave it empty")
+            raise DataError(f"column {name} must hold finite numbers", got=got, do="Correct the cell or leave it empty")
         columns.append(values)
     return np.column_stack(columns).astype(np.float32)
 
@@ -213,9 +213,7 @@ def sequence_rows(table: Table, sequence: str, order: str | None, dates: str = "
     lost = [k for k, word in enumerate(words) if word is None]
     if lost and np.isin(codes, lost).any():
         row = int(np.flatnonzero(np.isin(codes, lost))[0])
-        raise DataError(
-            f"{sequence} must say of every row which it is of", got=f"nothing in {table.at(row)}", do="Mend it"
-        )
+        raise DataError(f"{sequence} must be filled in every row", got=f"nothing in {table.at(row)}", do="Correct it")
     moments = moments_of(table, order, dates).values
     by = np.lexsort((moments, codes))
     ends = np.searchsorted(codes[by], np.arange(len(words) + 1))

@@ -153,7 +153,7 @@ def of_table(
         raise DataError(
             f"{table.source} must have a column of numbers beside {target}",
             got="; ".join(left_out) or "none",
-            do="Bring one, such as what was measured",
+            do="Add one, such as what was measured",
         )
     values = numbers_of(table, channels)
     words, codes = words_of(table.columns[target])
@@ -172,7 +172,7 @@ def of_table(
                     f"{target} must be the same at all {part}s of a {one}",
                     got=f"{', '.join(map(str, list(known)[:3])) or 'nothing'} for {sequence} {name}, from "
                     f"{table.at(int(rows[0]))} on",
-                    do=f"Mend it, or pass each=True for a class at every {part}",
+                    do=f"Correct it, or pass each=True for a class at every {part}",
                 )
             asked.append(next(iter(known)))
     numbers = [int(table.numbers[rows.min()]) for _, rows in parts]
@@ -225,7 +225,9 @@ def _of_file(path: Path, word: str, numbers: Sequence[int], x: Sequence[Any], y:
     empty = [isinstance(own, (list, np.ndarray)) and len(own) == 0 for own in x]
     kept = [k for k, none in enumerate(empty) if not none]
     if not kept:
-        raise DataError(f"{path.name} must hold sequences with steps", got=f"{len(x)} without", do="Bring others")
+        raise DataError(
+            f"{path.name} must hold sequences with steps", got=f"{len(x)} without", do="Leave the empty ones out"
+        )
     names = [f"{word} {numbers[k]}" for k in kept]
     found = of_lists([x[k] for k in kept], [y[k] for k in kept], None, names)
     found.source, found.word, found.numbers = path.name, word, [numbers[k] for k in kept]
@@ -241,7 +243,7 @@ def _fields(path: Path, lines: list[tuple[int, Mapping[str, Any]]], names: list[
             raise DataError(
                 f"every line of {path.name} must have {' and '.join(names)}",
                 got=f"line {number} without {absent[0]}",
-                do="Mend the line",
+                do="Correct the line",
             )
     return [[row[name] for _, row in lines] for name in names]
 

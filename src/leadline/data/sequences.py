@@ -165,7 +165,7 @@ def _answered(found: Found) -> Found:
 def _check_room(count: int, T: int, channels: int, longest: int) -> None:
     if count * T * (channels + 1) * 4 > _MOST_BYTES:
         raise DataError(
-            f"sequences must fit in {_MOST_BYTES >> 30} GiB, all as long as the longest",
+            f"sequences, padded to the longest, must fit in {_MOST_BYTES >> 30} GiB",
             got=f"{count} of up to {longest} steps",
             do=f"Cut them: length={max(1, _MOST_BYTES // (count * (channels + 1) * 4))} or less",
         )
@@ -179,14 +179,14 @@ def tags(found: Found, T: int, kind: str | None, step: str = "step", whole: str 
     fraction = next((word for own in words for word in own if word is not None and _is_fraction(word)), None)
     if kind is None and fraction is not None:
         raise DataError(
-            f"{found.target} of every {step} must be a class: a number of every {step} is not learned",
+            f"{found.target} of every {step} must be a class: numbers at every {step} cannot be learned",
             got=f"{fraction}",
-            do=f"Ask one number a {whole}, or pass kind='classes' if such numbers are names",
+            do=f"Use one number a {whole}, or pass kind='classes' if such numbers are names",
         )
     names = sorted({word for own in words for word in own if word is not None}, key=natural)
     if not 2 <= len(names) <= MOST_LENGTH:
         some = f": {', '.join(names[:_SHOWN])}{', …' if names[_SHOWN:] else ''}" if names else ""
-        got, do = f"{len(names)}{some}", "Name another target, or bring other rows"
+        got, do = f"{len(names)}{some}", "Name another target, or other rows"
         raise DataError(f"{found.target} must have from 2 to {MOST_LENGTH:,} classes", got=got, do=do)
     code = {name: k for k, name in enumerate(names)}
     y = torch.full((len(words), T), NOTHING)
@@ -205,7 +205,7 @@ def _word(value: Any, found: Found, row: int, step: str) -> str | None:
         raise DataError(
             f"{found.target} must be one word or number at each {step}",
             got=f"{given('it', value)} in {found.at(row)}",
-            do="Ask one of them alone",
+            do="Keep one of them",
         )
     if isinstance(value, bool):
         return "true" if value else "false"

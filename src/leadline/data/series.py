@@ -119,7 +119,7 @@ def series(
             )
     for name, word in (("level", level), ("unit", unit)):
         if word == "moving" and kind != "real":
-            raise UserError(f"a moving {name} is of a real target", got=f"kind={kind!r}", do="Leave one of them out")
+            raise UserError(f"a moving {name} needs a real target", got=f"kind={kind!r}", do="Leave one of them out")
     check_parts(val, test)
     path, dates = with_dates(path)
     time = dates if time is None else time

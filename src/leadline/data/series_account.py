@@ -12,7 +12,7 @@ from leadline.data.series_windows import Windows
 def column_lines(inputs: Windows) -> list[str]:
     """A line on each column that is used."""
     roles = inputs.roles
-    lines = [f"{roles.target}: {inputs.kind}, the target: {counted(inputs.horizon, 'value')} behind each window"]
+    lines = [f"{roles.target}: {inputs.kind}, the target: {counted(inputs.horizon, 'value')} after each window"]
     if roles.time is not None:
         places = "".join(f", place in the {cycle}" for cycle in inputs.cycles)
         lines.append(f"{roles.time}: the time, a step is {inputs.clock.step()}{places}")

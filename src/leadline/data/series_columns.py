@@ -91,5 +91,5 @@ def check_static(table: Table, inputs: Windows, kept: Sequence[Series]) -> None:
             raise DataError(
                 "a static column must be the same at all steps of a series",
                 got=f"{name}, which changes in {table.at(int(one.rows[moved[0][0]]))}{of}",
-                do="Name it in known if it is known ahead, or leave it out of static",
+                do="Name it in known if future values are known, or leave it out of static",
             )

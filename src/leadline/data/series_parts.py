@@ -68,11 +68,11 @@ def kept_of(
     if not kept:
         why = "; ".join(f"{counted(len(which), 'series', 'series')} {reason}" for reason, which in lost.items())
         raise DataError(
-            f"{roles.target} must vary in a training part that is longer than the horizon of "
+            f"{roles.target} must vary in the training part, and that must be longer than the horizon of "
             f"{counted(horizon, 'step')}",
             got=f"{why}: the training part of {source} ends after {max(0, cuts[0] - min(o.begin for o in found))} of "
             f"{max(map(len, found))} steps",
-            do="Bring a longer series, forecast fewer steps, or test and validate on less",
+            do="Pass a longer series, forecast fewer steps, or test and validate on less",
         )
     refused = []
     for reason, which in lost.items():
@@ -94,7 +94,7 @@ def too_short(source: str, count: int, horizon: int, val: float, test: float) ->
         f"{source} must have room for a horizon of {counted(horizon, 'step')} in each of {parts} parts, and a step "
         "before them",
         got=f"{counted(count, 'value')}",
-        do=f"Forecast at most {max(1, (count - 1) // parts)}, or bring a longer series",
+        do=f"Forecast at most {max(1, (count - 1) // parts)}, or pass a longer series",
     )
 
 

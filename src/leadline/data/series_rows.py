@@ -164,11 +164,11 @@ def series_of(
             raise DataError(
                 f"{roles.time}, the time, must be written as it was in training",
                 got="dates" if dated else "numbers",
-                do="Bring dates where it learned from dates, and numbers where it learned from numbers",
+                do="Write dates if it was trained on dates, and numbers if it was trained on numbers",
             )
     every = [_on_steps(table, roles, found, name, rows, moments, values, past) for name, rows in parts]
     made = sum(int(one.made.sum()) for one in every)
-    notes += [f"{counted(made, 'missing step')} carried on from the value before, and never asked for"] if made else []
+    notes += [f"{counted(made, 'missing step')} filled with the value before, and never a target"] if made else []
     if roles.time is None:  # they end together
         every = [replace(one, begin=-len(one)) for one in every]
     return every, found, notes
@@ -192,7 +192,7 @@ def target_of(table: Table, name: str, comma: bool) -> np.ndarray:
         raise DataError(
             f"{name}, the target of a series, must hold finite numbers",
             got=f"{shown(cells, row)} in {table.at(row)}",
-            do="Mend the cell, or name another column as the target",
+            do="Correct the cell, or name another column as the target",
         )
     return outcome.values.astype(np.float64)
 
@@ -205,7 +205,9 @@ def _past(table: Table, names: tuple[str, ...], comma: bool) -> np.ndarray:
         if misfit.any() or np.isinf(found[:, k]).any():
             row = int(np.flatnonzero(misfit | np.isinf(found[:, k]))[0])
             raise DataError(
-                f"column {name} must hold finite numbers", got=f"{shown(cells, row)} in {table.at(row)}", do="Mend it"
+                f"column {name} must hold finite numbers",
+                got=f"{shown(cells, row)} in {table.at(row)}",
+                do="Correct it",
             )
     return found
 
@@ -293,7 +295,9 @@ def _groups(table: Table, group: str | None) -> Iterator[tuple[str, np.ndarray]]
     lost = np.flatnonzero(np.isin(codes, [k for k, word in enumerate(words) if word is None]))
     if len(lost):
         raise DataError(
-            f"{group}, the group, must have a value in every row", got=f"none in {table.at(int(lost[0]))}", do="Mend it"
+            f"{group}, the group, must have a value in every row",
+            got=f"none in {table.at(int(lost[0]))}",
+            do="Correct it",
         )
     code = {word: k for k, word in enumerate(words) if word is not None}
     order = np.argsort(codes, kind="stable")
@@ -384,7 +388,7 @@ def _refuse_step(table: Table, roles: Roles, clock: Clock, name: str, rows: np.n
     raise DataError(
         f"the times of a series must be whole steps apart{_of(roles, name)}",
         got=f"{shown(cells, int(rows[place]))} in {table.at(int(rows[place]))}, where a step is {clock.step()}",
-        do='Bring the rows to one step, such as daily means, or train with gaps="join" to take rows as neighbours',
+        do='Space the rows evenly, such as by daily means, or train with gaps="join" to take rows as neighbours',
     )
 
 

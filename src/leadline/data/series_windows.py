@@ -266,9 +266,9 @@ class Windows(Inputs):
         empty = next((one for one in every if not len(one)), None)
         if empty is not None:
             raise DataError(
-                f"{self.roles.target} must have values to go on from",
+                f"{self.roles.target} must have values to forecast from",
                 got=f"none{f' for {self.roles.group} {empty.name}' if self.several else ''} in {table.source}",
-                do="Bring what was measured so far",
+                do="Add rows with what was measured so far",
             )
         known, static = (
             columns.encode(columns.read(table)).numpy() if columns.width else np.empty((len(table), 0))
@@ -306,7 +306,7 @@ class Windows(Inputs):
             known = len(laid.ahead) - len(laid.one)
             raise DataError(
                 f"{' and '.join(self.known.names)} must be known {counted(self.horizon, 'step')} ahead",
-                got=f"{counted(known, 'row')} behind the last {self.roles.target}"
+                got=f"{counted(known, 'row')} after the last {self.roles.target}"
                 + (f" of {self.roles.group} {laid.one.name}" if self.several else ""),
                 do=f"Add a row for each step to come, with {self.roles.target} left empty",
             )
@@ -342,9 +342,9 @@ class Windows(Inputs):
         origins = [self.whole(laid, start, len(laid.one)) for laid, start in zip(every, first)]
         if not any(map(len, origins)):
             raise DataError(
-                f"{table.source} must have {counted(self.horizon, 'value')} behind a window to compare with",
+                f"{table.source} must have {counted(self.horizon, 'value')} after a window to compare with",
                 got=f"a series of at most {max(len(laid.one) for laid in every)}",
-                do="Bring a longer one",
+                do="Pass a longer one",
             )
         x = torch.cat([self.windows(laid, own) for laid, own in zip(every, origins)])
         return x, answer(np.concatenate([self.asked(laid, own) for laid, own in zip(every, origins)]))

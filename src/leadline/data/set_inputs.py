@@ -156,20 +156,20 @@ def gathered(values: Any, name: str, columns: int | None = None) -> np.ndarray:
         raise ShapeError(
             "a set must have shape (m,) or (m, columns), and at least one member",
             got=f"{what} in {name}",
-            do="Mend it or leave it out",
+            do="Correct it or leave it out",
         )
     if not np.isfinite(found).all():
         member, column = (int(place[0]) for place in np.nonzero(~np.isfinite(found)))
         raise DataError(
             "members must hold finite numbers",
             got=f"{found[member, column]} in column {column} of member {member} of {name}",
-            do="Mend it, or leave the member out",
+            do="Correct it, or leave the member out",
         )
     if columns is not None and found.shape[1] != columns:
         raise ShapeError(
             f"every member must have {counted(columns, 'value')}",
             got=f"{found.shape[1]} in {name}",
-            do="Bring all sets with the same columns: coordinates first, then features",
+            do="Give all sets the same columns: coordinates first, then features",
         )
     return found
 
@@ -182,6 +182,6 @@ def complete(table: Table, names: Sequence[str], comma: bool = False) -> np.ndar
         raise DataError(
             f"column {names[column]} must hold a number for every member",
             got=f"none in {table.at(row)}",
-            do="Mend the cell, or leave the member's row out",
+            do="Correct the cell, or leave the member's row out",
         )
     return values

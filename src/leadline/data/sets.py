@@ -177,18 +177,17 @@ def _check(found: Found, coordinates: int, C: int, M: int) -> None:
         raise ShapeError(
             f"members must have {counted(coordinates, 'coordinate')}",
             got=f"{counted(C, 'column')} of numbers" + (f": {', '.join(found.channels)}" if found.channels else ""),
-            do=f"Pass coordinates={C} or fewer, or bring the columns that are missing",
+            do=f"Pass coordinates={C} or fewer, or add the columns that are missing",
         )
     if len(found.parts) < 3:
         raise DataError(
             "there must be at least three sets, to train, validate and test on",
             got=f"{counted(len(found.parts), 'set')} in {found.source}",
-            do="Bring more sets; if there are, check the column that tells them apart",
+            do="Add more sets; if there are more, check the column that tells them apart",
         )
     if M > MOST_LENGTH or len(found.parts) * M * (C + 1) * 4 > _MOST_BYTES:
         raise DataError(
-            f"sets must have at most {MOST_LENGTH} members and fit in {_MOST_BYTES >> 30} GiB, all as large as the "
-            "largest",
+            f"sets must have at most {MOST_LENGTH} members and, padded to the largest, fit in {_MOST_BYTES >> 30} GiB",
             got=f"{len(found.parts)} of up to {M} members",
             do="Draw some of the members of each set",
         )

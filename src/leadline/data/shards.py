@@ -164,7 +164,7 @@ class Writer:
                 raise DataError(
                     f"a tokenizer of {most} tokens must answer with numbers below that",
                     got=f"token {int(tokens.max())}",
-                    do="Mend the tokenizer's file: tokens, special ones too, are numbered without a gap",
+                    do="Correct the tokenizer's file: tokens, special ones too, must be numbered without a gap",
                 )
             own = self.counts[k]
             tokens = np.append(tokens, np.array([end])) if closed else tokens
@@ -220,9 +220,9 @@ def made(
             writer.write(pieces)
         except OSError as error:
             raise DataError(
-                "tokens must find room on the disk",
+                "the disk must have room for the tokens",
                 got=f"{error.strerror or error} in {work.parent}",
-                do="Free some, or set LEADLINE_CACHE to a folder on another disk",
+                do="Free some space, or set LEADLINE_CACHE to a folder on another disk",
             ) from None
         _tell_work(writer, time.monotonic() - began)
         size = sum((work / f"{part}.bin").stat().st_size for part in PARTS)
@@ -302,8 +302,8 @@ def _read_back(key: str) -> Shards:
     except Unusable:
         raise DataError(
             "tokens must be read back as they were written",
-            got=f"others in {cache_root() / 'tokens' / key}",
-            do="Look after the disk, or set LEADLINE_CACHE to a folder on another",
+            got=f"other ones in {cache_root() / 'tokens' / key}",
+            do="Check the disk, or set LEADLINE_CACHE to a folder on another",
         ) from None
 
 

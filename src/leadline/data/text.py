@@ -125,21 +125,23 @@ def text(
         task = _task_of(rows, task, text, source, target)
         share = 0.05 if task in _STREAMS else 0.1
     elif text or source or target or task not in (None, *_STREAMS, "tags"):
-        what = f"{task}" if task not in (None, *_STREAMS, "tags") else "columns"
-        raise DataError(f"{what} must be of a table", got=place.name, do=f"Name one that ends in {', '.join(TABLES)}")
+        what = f"task {task} needs" if task not in (None, *_STREAMS, "tags") else "text, source and target columns need"
+        raise DataError(f"{what} a table", got=place.name, do=f"Name one that ends in {', '.join(TABLES)}")
     if p_hidden is not None and task != "masked":
         what = f"p_hidden={p_hidden} for task {task or 'next'}"
-        raise UserError("p_hidden must be of masked tokens", got=what, do='Pass task="masked" too, or leave it out')
+        raise UserError(
+            "p_hidden needs the task of masked tokens", got=what, do='Pass task="masked" too, or leave it out'
+        )
     held = Held(share if val is None else val, share if test is None else test, seed, every)
     if task != "pairs" and not (target_tokenizer is None and target_kind is None):
         raise UserError(
-            "targets have a tokenizer of their own in pairs alone",
+            "target_kind and target_tokenizer need pairs",
             got=f"task {task or 'next'}",
             do='Leave target_kind and target_tokenizer out, or pass task="pairs"',
         )
     if "words" in (str(kind).lower(), str(target_kind).lower()) and task not in ("pairs", "classes"):
         raise UserError(
-            "kind words must be of texts that are read whole, in pairs or classes",
+            "kind words needs the task pairs or classes",
             got=f"kind words for task {task or 'next'}",
             do="Take bpe, unigram or characters",
         )
@@ -173,7 +175,7 @@ class _Listed:
         names = list(rows.table.columns)
         if not isinstance(text, str) and text is not None and len(text) != 1:
             raise UserError(
-                "words are learned from one column of text",
+                "next and masked tokens are learned from one column of text",
                 got=f"{len(text)}: {', '.join(text[:8])}",
                 do="Name one; or, for classes of texts, a target as well",
             )
@@ -220,7 +222,7 @@ def _task_of(
     """What a table is read for."""
     if text is not None and source is not None:
         raise UserError(
-            "a table is read for its texts or for pairs",
+            "a table is read for texts or for pairs, not both",
             got=f"{given('text', text)} beside {given('source', source)}",
             do="Leave one of them out",
         )

@@ -354,8 +354,8 @@ def _with_end(chunks: Iterator[str]) -> Iterator[str | None]:
 
 
 def _changed(path: Path) -> DataError:
-    got = f"{path}, which did not" if path.exists() else f"no {path} any more"
-    return DataError("files must stay as they are while they are read", got=got, do="Read them again")
+    got = f"{path}, which changed" if path.exists() else f"no {path} any more"
+    return DataError("files must not change while they are read", got=got, do="Try again when they no longer change")
 
 
 def _no_text(place: Path, lost: Lost) -> DataError:

@@ -77,7 +77,7 @@ class Rows:
             raise DataError(
                 f"{self.table.source} must have at least 3 rows to train, validate and test on",
                 got=f"{len(rows)} of {len(self.table)} that can be used" + (f" ({why})" if why else ""),
-                do="Bring more rows",
+                do="Add more rows",
             )
         return rows
 
@@ -142,7 +142,7 @@ def sentences(lines: Sequence[tuple[int, str]]) -> tuple[list[tuple[int, list[st
     usual = widths.most_common(1)
     if usual and usual[0][1] < _ALIKE * widths.total():
         raise DataError(
-            "lines of tagged words must have as many columns as each other, the word first and the tag last",
+            "lines of tagged words must all have the same number of columns, the word first and the tag last",
             got=f"{min(widths)} to {max(widths)} columns, as running text has",
             do='Write a line "word tag" for each word, and a blank line between sentences',
         )
@@ -176,7 +176,7 @@ def json_objects(texts: Corpus) -> Iterator[tuple[int, Mapping[str, Any]]]:
             raise DataError(
                 f"every line of {texts.files[0].name} must be a JSON object",
                 got=f"line {number}: {error}",
-                do="Mend the line",
+                do="Correct the line",
             ) from None
         yield number, row
 
@@ -224,7 +224,7 @@ def _two_columns(path: Path) -> Rows | None:
         return None
     columns: dict[str, Cells] = {f"column_{k + 1}": cells_of([cells[k] for _, cells in pairs], "") for k in (0, 1)}
     refused = (Refusal("the line has no tab", len(wrong), tuple(wrong[:_SHOWN])),) if wrong else ()
-    notes = [*texts.notes, "two columns without names are source and target"]
+    notes = [*texts.notes, "the two columns have no names, and are read as source and target"]
     notes += [f"{counted(more, 'further column')} left out"] if more else []
     numbers = np.array([number for number, _ in pairs])
     return Rows(Table(columns, numbers, "line", path.name, refused, nameless=True), notes=notes, plain=True)

@@ -158,7 +158,7 @@ def spanned(rows: Rows, text: str | Sequence[str] | None, target: str | None, ho
     spans = [_span(tokens_at[contexts[row]], where[row], len(answers[row])) for row in used.tolist()]
     ends = np.array([-1 if span is None else span[1] for span in spans])
     unknown, beyond = ends < 0, ends >= begun[:, 1]
-    rows.refuse(_spread(unknown, used, len(rows.used)), "the tokenizer has nothing for the answer")
+    rows.refuse(_spread(unknown, used, len(rows.used)), "the tokenizer has no tokens for the answer")
     rows.refuse(_spread(beyond & ~unknown, used, len(rows.used)), f"the answer lies beyond {how.length} tokens")
     left = rows.left()
     y = torch.tensor([[0, 0] if span is None else list(span) for span in spans]) + torch.from_numpy(begun[:, :1])
@@ -186,7 +186,9 @@ def tagged(path: Path, how: Making) -> Data:
     code = {name: k for k, name in enumerate(names)}
     if len(names) < 2:
         raise DataError(
-            "words must have at least two tags", got=f"{names[0]!r} alone", do="Put the tag last in each line"
+            "words must have at least two tags",
+            got=f"{names[0]!r} alone",
+            do="Put the tag last in each line, and check that tags differ",
         )
     said = [" ".join(words) for _, words, _ in found]
     parts = how.held.rows(len(found), **_together(rows, said, how.held))
@@ -284,7 +286,7 @@ def _names(table: Table, text: str | Sequence[str] | None, usual: Sequence[str],
             raise UserError(
                 "text must name the column that holds the text",
                 got=f"text=None for the columns {', '.join(list(table.columns)[:8])}",
-                do=(f"Pass text={names[0]!r}" if names else "Bring a column of text")
+                do=(f"Pass text={names[0]!r}" if names else "Add a column of text")
                 + (', or field="name" of what holds sequences of numbers' if table.source.endswith(JSON_LINES) else ""),
             )
         numbers = next((name for name in names if not isinstance(table.columns[name], Text)), None)
@@ -300,7 +302,7 @@ def _names(table: Table, text: str | Sequence[str] | None, usual: Sequence[str],
         raise UserError("text must be one column or two", got=f"{len(names)}", do="Join some of them")
     if target in names:
         raise UserError(
-            "the target must not be among the texts, which would tell it",
+            "the target must not be one of the texts, which would give the answer away",
             got=given("target", target),
             do="Take one out",
         )
@@ -346,7 +348,7 @@ def _joins(distinct: int, held: Held) -> bool:
 
 
 def _repeating(more: int, joins: bool) -> str:
-    equal = "equal ones fall in one split" if joins else "equal ones can fall in several splits"
+    equal = "equal ones are in the same split" if joins else "equal ones can be in several splits"
     return f"{counted(more, 'row')} repeat{'s' if more == 1 else ''} a text: {equal}"
 
 

@@ -81,7 +81,7 @@ class Tokens(Inputs):
         self.tokenizer = Tokenizer.from_json(tokenizer) if isinstance(tokenizer, str) else tokenizer
         if (len_source is None) is (self.task == "pairs"):
             raise UserError(
-                "len_source must be given for pairs, and for nothing else",
+                "len_source must be given for pairs, and only for pairs",
                 got=f"{given('len_source', len_source)} for task {self.task}",
                 do="Let ll.data.text(…) put the inputs together",
             )
@@ -112,7 +112,7 @@ class Tokens(Inputs):
         other = self.source_tokenizer
         if other is not None and (self.task != "pairs" or other.pad != self.tokenizer.pad):
             raise DataError(
-                "a tokenizer of sources must be of pairs, and pad as that of the targets does",
+                "a tokenizer of sources needs pairs, and the same pad token as that of the targets",
                 got=f"task {self.task}, pad {other.pad} beside {self.tokenizer.pad}",
                 do="Let ll.data.text(…) train both",
             )
@@ -166,7 +166,7 @@ class Tokens(Inputs):
         if self.task != "masked" or y.shape != x.shape:
             return x, y
         if keys is None:
-            raise UserError("masked words must be drawn from keys", got="keys=None", do="Pass one key for each row")
+            raise UserError("masked tokens must be drawn with keys", got="keys=None", do="Pass one key for each row")
         return self._hidden(x, y, keys)
 
     def _hidden(self, x: Tensor, y: Tensor, keys: Tensor) -> tuple[Tensor, Tensor]:
@@ -237,7 +237,9 @@ class Tokens(Inputs):
         if self.task in ("classes", "spans"):
             parts = [(text,) if isinstance(text, str) else tuple(text) for text in texts]
             if len(set(map(len, parts))) > 1:
-                raise DataError("rows must have equally many texts", got="one and two", do="Pass one, or two, for each")
+                raise DataError(
+                    "all rows must have the same number of texts", got="one and two", do="Pass one, or two, for each"
+                )
             return framed_rows(self, [self.tokenizer.encode_many(side) for side in zip(*parts)])[0]
         return self._lines([text if isinstance(text, str) else " ".join(text) for text in texts])
 
@@ -250,7 +252,9 @@ class Tokens(Inputs):
                 x = torch.as_tensor(rows)
             except (TypeError, ValueError, RuntimeError):
                 raise DataError(
-                    "rows must be texts, or tokens of equal number", got=given("rows", rows), do='Pass ["a text", …]'
+                    "rows must be texts, or equally long rows of tokens",
+                    got=given("rows", rows),
+                    do='Pass ["a text", …]',
                 ) from None
             return self._tokens(x)
         if isinstance(rows, (list, tuple)) and not rows:
@@ -354,7 +358,11 @@ def framed_rows(inputs: Tokens, parts: Sequence[Sequence[np.ndarray]]) -> tuple[
     cls, sep = (np.array([] if token is None else [token], np.int64) for token in (own.cls, own.sep))
     room = inputs.length - len(cls) - len(sep) * len(parts)
     if room < len(parts):
-        raise UserError("length must leave room for words", got=given("length", inputs.length), do="Pass length=128")
+        raise UserError(
+            "length must leave room for tokens besides the special ones",
+            got=given("length", inputs.length),
+            do="Pass length=128",
+        )
     rows, places, cut = [], [], 0
     for texts in zip(*parts):
         kept = fitted([len(text) for text in texts], room, last=inputs.task == "spans")

@@ -84,5 +84,5 @@ def check_counts(y: Tensor) -> None:
         raise DataError(
             "counts must be whole numbers of at least 0",
             got=f"{value:g} in row {row}" + (f" ({counted(len(wrong), 'such row')})" if len(wrong) > 1 else ""),
-            do='Mend the values, or score them as real numbers: kind="real"',
+            do='Correct the values, or score them as real numbers: kind="real"',
         )

@@ -86,7 +86,7 @@ class PlackettLuce(Likelihood):
             raise DataError(
                 f"each row of a ranking must hold 0 … {self.dim - 1}, each once",
                 got=f"{[int(v) if v == round(v) else v for v in y[row].tolist()]} in row {row}",
-                do="Count from 0: pass y - 1" if from_one else "Mend the row",
+                do="Count from 0: pass y - 1" if from_one else "Correct the row",
             )
 
 

@@ -31,7 +31,7 @@ def check_values(
         raise DataError(
             f"y must be {legal}",
             got=f"{len(wrong)} outside, the first {y[row].reshape(-1)[0].item():g} in row {row}",
-            do="Mend or leave out these rows, or choose a likelihood of all real numbers, such as Normal",
+            do="Correct or leave out these rows, or choose a likelihood of all real numbers, such as Normal",
         )
 
 

@@ -206,7 +206,7 @@ def build(
             raise UserError(
                 f"{model_type.__name__} must be given a graph",
                 got=f"rows of shape {tuple(dim_input)} without edges",
-                do="Bring the edges: ll.data.graph(nodes, edges, target=…), or --edges FILE in a shell",
+                do="Pass the edges: ll.data.graph(nodes, edges, target=…), or --edges FILE in a shell",
             )
     shape = (dim_input,) if isinstance(dim_input, int) else tuple(dim_input)
     sizes = sizes_from(model_type, shape, told)

@@ -96,7 +96,9 @@ class Hopfield(nn.Module, Configured):
         net = cls(len(W), **options)  # type: ignore[arg-type]
         if b is not None and torch.as_tensor(b).shape != (len(W),):
             raise ShapeError(
-                "Hopfield: b must hold one number a unit", got=f"shape {tuple(torch.as_tensor(b).shape)}", do="Mend it"
+                "Hopfield: b must hold one number a unit",
+                got=f"shape {tuple(torch.as_tensor(b).shape)}",
+                do="Correct it",
             )
         with torch.no_grad():
             net.weight.copy_(W * len(W))

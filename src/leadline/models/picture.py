@@ -38,7 +38,7 @@ pictures, or take a model with fewer halvings.
         raise ShapeError(
             f"{owner}: x must be pictures, (B, {channels}, Y, X)",
             got=f"x of shape {tuple(x.shape)}",
-            do=f"Build {owner} with channels={x.shape[1]}" if x.dim() == 4 else "Bring the axes into this order",
+            do=f"Build {owner} with channels={x.shape[1]}" if x.dim() == 4 else "Permute the axes into this order",
         )
     if min(x.shape[2:]) < least:
         raise ShapeError(

@@ -83,7 +83,9 @@ def novikoff(radius: float, margin: float) -> int:
     """
     if not (0 < margin <= radius * (1 + 1e-9)):
         raise DataError(
-            "margin must be above 0 and at most radius", got=f"margin={margin}, radius={radius}", do="Swap or mend them"
+            "margin must be above 0 and at most radius",
+            got=f"margin={margin}, radius={radius}",
+            do="Swap or correct them",
         )
     return math.floor((radius / margin) ** 2 * (1 + 1e-9))
 

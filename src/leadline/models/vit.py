@@ -119,7 +119,7 @@ class ViT(nn.Module, Configured):
             raise ShapeError(
                 f"ViT: a picture must have {self.size[0]} rows and {self.size[1]} columns",
                 got=f"{x.shape[2]} x {x.shape[3]}",
-                do="Bring the pictures to this size, or take model.resized((rows, columns))",
+                do="Resize the pictures to this size, or take model.resized((rows, columns))",
             )
         h = self.enter(x).flatten(1, 2)  # (B, T, D)
         if self.class_token is not None:

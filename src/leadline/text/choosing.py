@@ -77,9 +77,9 @@ class Choice:
             _some(self.allowed)
         elif self.allowed is not None and not callable(self.allowed) and not isinstance(self.allowed, Behind):
             raise UserError(
-                "allowed must be a tensor of truth values, or a function of the words so far",
+                "allowed must be a tensor of truth values, or a function of the tokens so far",
                 got=given("allowed", self.allowed),
-                do="Pass torch.tensor([True, False, …]), one for each word",
+                do="Pass torch.tensor([True, False, …]), one for each token",
             )
 
     @property
@@ -141,30 +141,28 @@ class Choice:
             allowed = self.allowed
         elif seen is None or isinstance(self.allowed, Behind):
             got = "seen=None" if seen is None else "no lengths of prompts"
-            raise UserError(
-                "a constraint must be told the words so far", got=got, do="Pass seen, and call behind first"
-            )
+            raise UserError("a constraint needs the tokens so far", got=got, do="Pass seen, and call behind first")
         else:
             allowed = _some(self.allowed(seen)) if some else _truths(self.allowed(seen))
         check_words(allowed, scores.shape[-1])
         if allowed.dim() > 1 and len(allowed) not in (1, len(scores)):
             got, do = f"{len(allowed)} rows for {len(scores)}", "Pass a mask (V,) for all, or one (B, V) for each row"
-            raise UserError("allowed must have a row for each row of words", got=got, do=do)
+            raise UserError("allowed must have a row for each row of tokens", got=got, do=do)
         return scores.masked_fill(~allowed.to(scores.device), -math.inf)
 
 
 def check_words(allowed: Tensor, num_words: int) -> None:
     """Refuse words that may come, (…, V), of another vocabulary."""
     if allowed.shape[-1] != num_words:
-        got, do = f"{allowed.shape[-1]} for {num_words} words", "Make it as long as the vocabulary"
-        raise UserError("allowed must say of each word whether it may come", got=got, do=do)
+        got, do = f"{allowed.shape[-1]} for {num_words} tokens", "Make it as long as the vocabulary"
+        raise UserError("allowed must say for each token whether it may come next", got=got, do=do)
 
 
 def _truths(allowed: Tensor) -> Tensor:
     if not isinstance(allowed, Tensor) or allowed.dtype != torch.bool or allowed.dim() not in (1, 2):
         of = f"{allowed.dtype} of shape {tuple(allowed.shape)}" if isinstance(allowed, Tensor) else given("it", allowed)
         raise UserError(
-            "allowed must be truth values, one for each word", got=of, do="Pass a mask of words, (V,) or (B, V)"
+            "allowed must be truth values, one for each token", got=of, do="Pass a mask of tokens, (V,) or (B, V)"
         )
     return allowed
 
@@ -172,7 +170,7 @@ def _truths(allowed: Tensor) -> Tensor:
 def _some(allowed: Tensor) -> Tensor:
     if not bool(_truths(allowed).any(-1).all()):
         raise UserError(
-            "at least one word must be allowed to come next", got="a row of none", do="Allow the end, if nothing else"
+            "at least one token must be allowed to come next", got="none in a row", do="Allow at least the end token"
         )
     return allowed
 

@@ -47,8 +47,8 @@ def pieces(
             if _HALVES.search(part):
                 raise DataError(
                     "a text must be a string of Unicode characters",
-                    got="half a surrogate pair, as bytes leave that are no UTF-8",
-                    do="Write it in UTF-8",
+                    got="half a surrogate pair, which comes from bytes that are not UTF-8",
+                    do="Save it as UTF-8",
                 )
             count += len(part)
             yield part

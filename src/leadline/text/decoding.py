@@ -177,7 +177,7 @@ def checked(prompts: Iterable[Sequence[int]], length: int | None) -> list[list[i
 
     >>> checked([(3, 4, 5)], length=3)
     Traceback (most recent call last):
-    leadline.errors.UserError: a prompt must leave a place in the context of 3 tokens. Got prompt 0 with 3. Keep its \
+    leadline.errors.UserError: a prompt must leave room in the context of 3 tokens. Got prompt 0 with 3. Keep its \
 last 2 tokens or fewer.
     """
     rows = [[int(token) for token in prompt] for prompt in prompts]
@@ -188,11 +188,11 @@ last 2 tokens or fewer.
             raise UserError(
                 "a prompt must have at least one token",
                 got=f"prompt {number} with none",
-                do="Begin with the token that ends documents, or with a first word",
+                do="Start with the token that ends documents, or with a first token",
             )
         if length is not None and len(row) >= length:
             raise UserError(
-                f"a prompt must leave a place in the context of {length} tokens",
+                f"a prompt must leave room in the context of {length} tokens",
                 got=f"prompt {number} with {len(row)}",
                 do=f"Keep its last {length - 1} tokens or fewer",
             )
@@ -216,7 +216,11 @@ def _seeds(seeds: int | Sequence[int], num: int) -> Tensor:
     if isinstance(seeds, int):
         return torch.arange(num) + whole("seeds", seeds, 0, 2**62)
     if len(seeds) != num:
-        raise UserError("there must be a seed for each row", got=f"{len(seeds)} for {num} rows", do="Pass one number")
+        raise UserError(
+            "there must be a seed for each row",
+            got=f"{len(seeds)} for {num} rows",
+            do="Pass one number for all, or one for each",
+        )
     return torch.tensor(list(seeds), dtype=torch.long)
 
 

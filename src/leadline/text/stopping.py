@@ -37,7 +37,7 @@ class Stop:
                 "stop texts are found in the bytes of tokens", got="no bytes_of", do="Pass bytes_of=tokenizer.bytes_of"
             )
         if "" in self.texts:
-            raise UserError("a stop text must have a character", got="''", do="Leave it out")
+            raise UserError("a stop text must not be empty", got="''", do="Leave it out")
 
     def why(self, tokens: Sequence[int]) -> str:
         """What ends a row that has these new tokens, the last of them just come: token, text, or "" for nothing.

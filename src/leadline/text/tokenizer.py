@@ -63,7 +63,9 @@ class Tokenizer:
         self.num_tokens = 1 + max(inner.get_vocab(with_added_tokens=True).values(), default=-1)
         """V: one more than the largest id"""
         if self.num_tokens > _MOST:  # before anything is written, which would count through all of them
-            raise DataError("ids must be below 2^24", got=f"{self.num_tokens - 1}", do="Number the tokens from 0 on")
+            raise DataError(
+                "ids must be below 2^24", got=f"{self.num_tokens - 1}", do="Number the tokens from 0 without gaps"
+            )
         inner.no_padding()
         inner.no_truncation()
         inner.encode_special_tokens = True  # eq. 2: a special token's name is text like any other
@@ -124,12 +126,12 @@ class Tokenizer:
             except (TypeError, UnicodeEncodeError):
                 raise DataError(
                     "a text must be a string of Unicode characters",
-                    got="half a surrogate pair, as bytes leave that are no UTF-8",
-                    do="Write it in UTF-8",
+                    got="half a surrogate pair, which comes from bytes that are not UTF-8",
+                    do="Save it as UTF-8",
                 ) from None
             except Exception as error:  # the library raises no class of its own
                 raise DataError(
-                    "a text must be of what the tokenizer knows", got=str(error), do="Use a tokenizer with <unk>"
+                    "a text must have only what the tokenizer knows", got=str(error), do="Use a tokenizer with <unk>"
                 ) from None
             for (i, _), code in zip(group, codes, strict=True):
                 parts[i].append(self._as_text(np.array(code.ids, dtype=self.dtype)))
@@ -289,7 +291,7 @@ text of a tokenizer.json.
                 raise DataError("a tokenizer's file must be below 256 MiB", got=str(path), do="Pass a tokenizer.json")
             text = path.read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError) as error:
-            why = "which is no UTF-8" if isinstance(error, UnicodeDecodeError) else error.strerror
+            why = "which is not UTF-8" if isinstance(error, UnicodeDecodeError) else error.strerror
             raise DataError(
                 "a tokenizer's file must be readable", got=f"{path}: {why}", do="Pass a tokenizer.json"
             ) from None
@@ -386,9 +388,7 @@ text of a tokenizer.json.
 
     def _dropped(self, text: str, p_drop: float, seed: int) -> list[int]:
         if self.kind != "bpe" or not self._cuts:
-            raise UserError(
-                "BPE dropout must have a byte-level tokenizer of kind bpe", got=repr(self), do="Pass p_drop=0"
-            )
+            raise UserError("p_drop needs a byte-level tokenizer of kind bpe", got=repr(self), do="Pass p_drop=0")
         random = Random(seed)
         words = (word for part in cut(text) for word, _ in self._inner.pre_tokenizer.pre_tokenize_str(part))
         tokens = [self.id(token) for word in words for token in merged(word, self._ranks, p_drop, random)]
@@ -405,7 +405,7 @@ text of a tokenizer.json.
             worst = min(codes) if min(codes) < 0 else max(codes)
             raise UserError(
                 f"token ids must be from 0 to {self.num_tokens - 1}", got=f"{worst}",
-                do="Leave out what is no token, and use the tokenizer that made the ids",
+                do="Leave other numbers out, and use the tokenizer that made the ids",
             )  # fmt: skip
         return codes
 
@@ -435,7 +435,7 @@ def _parsed(text: str) -> Inner:
     try:
         parts = json.loads(text)
     except (ValueError, TypeError, RecursionError) as error:
-        raise refused(f"no JSON ({error})") from None
+        raise refused(f"text that is not JSON ({error})") from None
     if not isinstance(parts, dict) or not isinstance(parts.get("model"), dict):
         raise refused("no model in it")
     try:
