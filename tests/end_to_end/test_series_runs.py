@@ -103,12 +103,25 @@ def test_the_report_draws_forecasts_beside_what_came(sales, capsys):
     assert "which do not overlap" in capsys.readouterr().out
 
 
-def test_of_several_series_the_report_says_which_is_drawn(sales):
+def _shops() -> list[str]:
     rows = [line.split(",") for line in Path("sales.csv").read_text().splitlines()[1:]]
     lines = [f"{shop},{day},{float(v) * by:.3f}" for shop, by in (("east", 1), ("west", 3)) for day, v in rows]
     Path("shops.csv").write_text("\n".join(["shop,date,sales", *lines]))
     line = ["train", "shops.csv", "--horizon", "1", "--time", "date", "--group", "shop", "--target", "sales"]
-    assert main([*line, "--epochs", "1", "--model", "Linear", "--folder", "run"]) == 0
+    return [*line, "--epochs", "1", "--model", "Linear", "--folder", "run"]
+
+
+def test_the_doctor_judges_forecasts_and_says_what_is_of_the_network_alone(sales, capsys):
+    assert main([*_shops(), "--no-report", "--json"]) == 0
+    answer = _answer(capsys)
+    assert answer["forecast"]["model"]["coverage"] > 0.9
+    where = {finding["code"]: finding["where"] for finding in answer["findings"]}
+    assert "interval-coverage" not in where  # those of the network hold 54 %
+    assert where["overfitting"] == "train and val, the network alone"
+
+
+def test_of_several_series_the_report_says_which_is_drawn(sales):
+    assert main(_shops()) == 0
     assert "Forecasts of shop east of 1 step, one after the other" in Path("run/report.html").read_text()
 
 

@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from leadline.data.data import Data
+from leadline.data.series_windows import Windows
 from leadline.doctor.finding import Finding
 from leadline.doctor.words import percent
 from leadline.errors import UserError
@@ -21,9 +22,9 @@ from leadline.likelihoods.angles import TURN
 from leadline.likelihoods.bernoulli import BernoulliPrediction
 from leadline.likelihoods.calibration import choices, error_by_chance, expected_error
 from leadline.likelihoods.classes import ClassPrediction
+from leadline.likelihoods.hindsight import apart_in, of_parts
 from leadline.likelihoods.joint import Joint
 from leadline.likelihoods.likelihood import Likelihood
-from leadline.likelihoods.prediction import Prediction
 
 # Confidence that is ten points too high on average misleads whoever acts on it; five are worth a record. Too much
 # caution is recorded only: it goes away with training, and costs less than false confidence.
@@ -44,7 +45,9 @@ _MEASURED = ("real", "positive", "proportion", "count", "angle")
 
 @torch.no_grad()
 def check_calibration(data: Data, likelihood: Likelihood, outputs: Mapping[str, Tensor]) -> list[Finding]:
-    """Judged on test, or on val where there is no test: probabilities on training rows are always too bold."""
+    """Judged on test, or on val where there is no test: probabilities on training rows are always too bold. Of series
+    the forecasts are judged, which a network is but a part of.
+    """
     name = next((n for n in ("test", "val") if n in outputs and len(outputs[n])), None)
     if name is None:
         return []
@@ -56,14 +59,35 @@ def check_calibration(data: Data, likelihood: Likelihood, outputs: Mapping[str, 
         return findings
     if not likelihood.has_density:
         return []
+    if isinstance(data.inputs, Windows) and data.inputs.kind == "real":
+        return _forecasts(data, data.inputs, likelihood, outputs, name)
     output, y = outputs[name].detach(), data[name].y
     output, y = output[:MOST_ROWS], y[:MOST_ROWS].to(output.device)
     prediction = likelihood.prediction(output)
     if isinstance(prediction, (BernoulliPrediction, ClassPrediction)):
         return _classes(name, prediction.probabilities, y)
     if data.target.kind in _MEASURED:
-        return _coverage(name, likelihood, prediction, y, data.target.kind)
+        try:
+            return _coverage(name, likelihood, prediction.interval(LEVEL), y, data.target.kind)
+        except UserError:  # a family that has no such interval, as quantiles have none beyond their levels
+            return []
     return []
+
+
+def _forecasts(
+    data: Data, inputs: Windows, likelihood: Likelihood, outputs: Mapping[str, Tensor], name: str
+) -> list[Finding]:
+    parts = [part for part in ("val", "test") if part in outputs and len(data[part])]
+    parts = parts[: parts.index(name) + 1]
+    said = [likelihood.prediction(outputs[part].detach()) for part in parts]
+    try:
+        known = of_parts(inputs, said, [data[part] for part in parts], LEVEL).last(len(data[name]))
+        ends = [known.end(said[-1], end).cpu() for end in said[-1].interval(LEVEL)]
+    except UserError:
+        return []
+    y = data[name].y.cpu()
+    low, high = (end.reshape(y.shape)[:MOST_ROWS] for end in ends)
+    return _coverage(name, likelihood, (low, high), y[:MOST_ROWS], "real", apart_in(data[name], inputs.horizon))
 
 
 def _classes(name: str, probabilities: Tensor, y: Tensor) -> list[Finding]:
@@ -93,16 +117,18 @@ def _classes(name: str, probabilities: Tensor, y: Tensor) -> list[Finding]:
     return [Finding("miscalibrated", severity, what, f"{name} split", found, do)]
 
 
-def _coverage(name: str, likelihood: Likelihood, prediction: Prediction, y: Tensor, kind: str) -> list[Finding]:
-    try:
-        low, high = (end.view_as(y) for end in prediction.interval(LEVEL))
-    except UserError:  # a family that has no such interval, as quantiles have none beyond their levels
-        return []
+def _coverage(
+    name: str, likelihood: Likelihood, ends: tuple[Tensor, Tensor], y: Tensor, kind: str, apart: int | None = None
+) -> list[Finding]:
+    """Args:
+    apart: rows that do not overlap, where some do.
+    """
+    low, high = (end.view_as(y) for end in ends)
     if kind == "angle":  # in the turn of its arc
         y = y + TURN * (((low + high) / 2 - y) / TURN).round()
     inside = ((y >= low) & (y <= high)).double()
     coverage, count = float(inside.mean()), inside.shape[0]
-    allowed = max(COVERAGE_GAP, SIGMAS * math.sqrt(LEVEL * (1 - LEVEL) / count))
+    allowed = max(COVERAGE_GAP, SIGMAS * math.sqrt(LEVEL * (1 - LEVEL) / (apart or count)))
     if abs(coverage - LEVEL) <= allowed or (kind == "count" and coverage > LEVEL):  # whole ends hold at least so many
         return []
     what = f"the {percent(LEVEL)} intervals are too {'narrow' if coverage < LEVEL else 'wide'}"

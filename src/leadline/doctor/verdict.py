@@ -9,6 +9,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -16,6 +17,7 @@ from torch import Tensor
 
 from leadline.data.account import counted
 from leadline.data.data import Data, Split
+from leadline.data.series_windows import Windows
 from leadline.doctor.calibration import check_calibration
 from leadline.doctor.finding import Finding
 from leadline.doctor.graphs import check_smoothed
@@ -95,6 +97,8 @@ def after(
             findings += _overfitting(held_out, history, evaluations, rivals)
     if "val" in rivals and "test" in rivals:
         findings += _selection(evaluations, rivals)
+    if isinstance(data.inputs, Windows) and data.inputs.linear is not None:  # of which a forecast is a part
+        findings = [replace(finding, where=f"{finding.where}, the network alone") for finding in findings]
     if not underfits:  # the probabilities of a model that has not learned are not what is wrong with it
         findings += check_calibration(data, likelihood, outputs)
     return findings
