@@ -1,6 +1,7 @@
 """Folders of Hugging Face: whole ones go in and out, broken and hostile ones are refused with a message."""
 
 import json
+import re
 import struct
 import sys
 import types
@@ -13,7 +14,7 @@ from leadline.errors import CheckpointError, ShapeError, UnknownName, UserError
 from leadline.interop import fill, hugging_face
 from leadline.interop.hugging_face import load, save
 from leadline.interop.place import place_of, reshaped, stacked, transposed
-from leadline.models import BERT, MLP, Swin, ViT, lora
+from leadline.models import BERT, GPT, MLP, T5, Swin, ViT, lora
 
 SIZES = {"dim": 8, "num_layers": 2, "num_heads": 2, "sep": 2}
 
@@ -200,12 +201,41 @@ def test_another_family_is_told_which_are_known(folder):
         ({"is_decoder": True}, "is_decoder"),
         ({"hidden_act": "mish"}, "hidden_act"),
         ({"hidden_size": "eight"}, "dim"),
-        ({"num_attention_heads": 3}, "num_heads"),
+        ({"num_attention_heads": 3}, r"num_heads=3, by .*config\.json"),
     ],
 )
 def test_variants_that_compute_something_else_are_refused(folder, changes, words):
     config(folder, **changes)
-    assert words in told(folder, UserError)
+    assert re.search(words, told(folder, UserError))
+
+
+@pytest.mark.parametrize(
+    ("model", "changes", "words"),
+    [
+        (GPT.tiny(), {"activation_function": "mish"}, "activation_function of a gpt2 must be a known name. Got"),
+        (T5.tiny(), {"feed_forward_proj": "gated-silu"}, "T5: feed_forward_proj must be relu or gated-gelu. Got"),
+        (T5.tiny(), {"layer_norm_epsilon": 1e-5}, "T5: layer_norm_epsilon must be 1e-06, as it always is here. Got"),
+        (T5.tiny(), {"eos_token_id": [1, 2]}, "T5: eos_token_id must be one number. Got eos_token_id=[1, 2]"),
+        (GPT.tiny(), {"n_head": 3}, "config.json. Restore the file"),
+    ],
+)
+def test_a_variant_is_refused_by_the_name_of_its_field(model, changes, words, tmp_path):
+    save(model, tmp_path)
+    config(tmp_path, **changes)
+    assert words in told(tmp_path, UserError)
+
+
+def test_a_folder_of_another_class_is_told_which_are_read(tmp_path):
+    save(GPT.tiny(), tmp_path)
+    rewritten(tmp_path, lambda tensors: tensors.update({"score.weight": torch.zeros(2, 8)}))
+    config(tmp_path, architectures=["GPT2ForSequenceClassification"])
+    assert "score.weight, which it has not" in told(tmp_path) and "to leave that head out" in told(tmp_path)
+    assert load(tmp_path, new_head=True).dim == 8
+    save(T5.tiny(), tmp_path)
+    rewritten(tmp_path, lambda tensors: tensors.update({"qa_outputs.weight": torch.zeros(2, 8)}))
+    config(tmp_path, architectures=["T5ForQuestionAnswering"])
+    said = told(tmp_path, len_source=4)
+    assert "Take a folder of T5ForConditionalGeneration or T5Model: this one is of T5ForQuestionAnswering" in said
 
 
 def test_a_config_without_its_sizes_is_refused(folder):

@@ -34,6 +34,7 @@ _HEADS = {
     "BertForTokenClassification": "tags",
     "BertForQuestionAnswering": "span",
 }
+READ = (*_HEADS, "BertModel")
 _ACTIVATIONS = {
     "gelu": "gelu",
     "gelu_new": "gelu_tanh",

@@ -14,6 +14,7 @@ from leadline.names import lookup
 MODEL = GPT
 PREFIX = "transformer."
 HEAD = ("head.",)
+READ = ("GPT2LMHeadModel", "GPT2Model")
 #: the head is stored once more where it is tied; masks were stored by older versions
 SPARE = ("lm_head.weight", "transformer.h.*.attn.bias", "transformer.h.*.attn.masked_bias")
 
@@ -55,7 +56,9 @@ def config_of(hf_config: dict[str, Any]) -> dict[str, Any]:
         "num_heads": hf_config["n_head"],
         "dim_hidden": hf_config.get("n_inner"),
         "p_drop": hf_config.get("resid_pdrop", 0.1),
-        "activation": lookup(hf_config.get("activation_function", "gelu_new"), ACTIVATIONS, "activation"),
+        "activation": lookup(
+            hf_config.get("activation_function", "gelu_new"), ACTIVATIONS, "activation_function of a gpt2"
+        ),
         "tied": hf_config.get("tie_word_embeddings", True),
     }
 

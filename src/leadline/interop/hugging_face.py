@@ -14,6 +14,7 @@ its place and every place its tensor, or the message names those that do not. Wh
     config_of(theirs)      our constructor's arguments, of their config.json
     hf_config_of(model)    their config.json, of our model
     names(model)           our name of each tensor -> theirs, several of theirs to stack, or a `Place`
+    READ                   their classes that can be read
 
 and, where there is need of it,
 
@@ -221,7 +222,14 @@ class Folder:
                 raise UnknownName(
                     f"options must be arguments of {self.family.MODEL.__name__}", got=name, do=suggest(name, known)
                 )
-        return self.family.MODEL(**{**self.arguments(), **options})
+        arguments = self.arguments()
+        try:
+            return self.family.MODEL(**{**arguments, **options})
+        except UserError as error:
+            if options:
+                raise
+            got = f"{error.got}, by {self.path / CONFIG}"
+            raise CheckpointError(error.must, got=got, do="Restore the file from where the folder came") from None
 
     def expect(self, new_head: bool = False, **options: Any) -> None:
         """Raise unless the tensors are those of that model, before any weight of either takes memory."""
@@ -289,12 +297,19 @@ class Folder:
             raise CheckpointError(
                 f"the folder must hold the tensors of this {owner}",
                 got=f"{', and '.join(told) or listed(wanted)}, in {self.path}",
-                do="Pass new_head=True to draw a new head, for fine-tuning"
-                if only_head
-                else f"Leave out {listed(options)}, if that changes what it is made of"
-                if options
-                else "Restore the folder from where it came; its config.json may be of another model",
+                do=self._remedy(only_head, bool(wanted), options),
             )
+
+    def _remedy(self, only_head: bool, wanted: bool, options: Sequence[str]) -> str:
+        """What to do where tensors are missing or left over."""
+        classes, known = self.config.get("architectures"), self.family.READ
+        if only_head:
+            return f"Pass new_head=True to {'draw a new head, for fine-tuning' if wanted else 'leave that head out'}"
+        if isinstance(classes, list) and classes and classes[0] not in known:
+            return f"Take a folder of {' or '.join(known)}: this one is of {classes[0]}"
+        if options:
+            return f"Leave out {listed(options)}, if that changes what it is made of"
+        return "Restore the folder from where it came; its config.json may be of another model"
 
     def _tensors(self, places: dict[str, Place], planned: bool = False) -> Iterator[tuple[str, Tensor]]:
         """Those of the files, as ours.

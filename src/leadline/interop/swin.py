@@ -11,6 +11,7 @@ from leadline.models.swin import Swin
 
 MODEL = Swin
 PREFIX = "swin."
+READ = ("SwinForImageClassification", "SwinModel")
 SPARE = ("*.relative_position_index", "swin.embeddings.mask_token")
 
 _FIXED = {"hidden_act": "gelu", "qkv_bias": True, "attention_probs_dropout_prob": 0.0, "use_absolute_embeddings": False}

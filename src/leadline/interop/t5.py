@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from leadline.errors import UserError
+from leadline.interop.fixed import check_fixed
 from leadline.interop.place import Names
 from leadline.models.t5 import EPS, T5
 
@@ -22,6 +23,7 @@ SPARE = (
 )
 #: an untied head that is not there is the embeddings, as in files of version 1.1 that were never trained apart
 ALIASES = {"lm_head.weight": "shared.weight"}
+READ = ("T5ForConditionalGeneration", "T5Model")
 _PROJECTIONS = {"relu": False, "gated-gelu": True}
 _LENGTH = 512
 
@@ -32,13 +34,19 @@ def config_of(theirs: dict[str, Any]) -> dict[str, Any]:
     >>> config_of({"vocab_size": 100, "d_model": 8, "d_kv": 4, "d_ff": 16, "num_layers": 2, "num_heads": 2})["dim"]
     8
     """
-    projection = theirs.get("feed_forward_proj", "relu")
-    eps = theirs.get("layer_norm_epsilon", EPS)
-    if projection not in _PROJECTIONS or eps != EPS:
+    projection, end = theirs.get("feed_forward_proj", "relu"), theirs.get("eos_token_id", 1)
+    check_fixed("T5", theirs, layer_norm_epsilon=EPS)
+    if projection not in _PROJECTIONS:
         raise UserError(
-            f"feed_forward_proj must be {' or '.join(_PROJECTIONS)}, and layer_norm_epsilon {EPS}",
-            got=f"{projection!r} and {eps}",
+            f"T5: feed_forward_proj must be {' or '.join(_PROJECTIONS)}",
+            got=f"feed_forward_proj={projection!r} in config.json",
             do="Take a T5 of version 1.0 or 1.1",
+        )
+    if isinstance(end, list):
+        raise UserError(
+            "T5: eos_token_id must be one number",
+            got=f"eos_token_id={end} in config.json",
+            do="Write the one that closes targets in their place",
         )
     return {
         "num_tokens": theirs["vocab_size"],
@@ -58,7 +66,7 @@ def config_of(theirs: dict[str, Any]) -> dict[str, Any]:
         "p_drop": theirs.get("dropout_rate", 0.1),
         "pad": theirs.get("pad_token_id", 0),
         "start": theirs.get("decoder_start_token_id"),
-        "end": theirs.get("eos_token_id", 1),
+        "end": end,
     }
 
 

@@ -11,6 +11,7 @@ from leadline.models.vit import ViT
 
 MODEL = ViT
 PREFIX = "vit."
+READ = ("ViTForImageClassification", "ViTModel")
 SPARE = ("vit.pooler.*", "vit.embeddings.mask_token")
 
 
