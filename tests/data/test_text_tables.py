@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 import torch
 
+from leadline.data import reader_by
 from leadline.data.text import text
-from leadline.data.text_rows import _two_columns
+from leadline.data.text_rows import _two_columns, holds_pairs
 from leadline.data.tokens import NOTHING
 from leadline.errors import DataError, UserError
 from leadline.text.tokenizer import Tokenizer
@@ -378,3 +379,37 @@ def test_texts_of_a_tokenizer_without_a_token_of_its_own_for_their_end_close_wit
         (tmp_path / f"{k}.txt").write_text(" ".join(_line(k + n) for n in range(9)))
     data = text(tmp_path, task="masked", tokenizer=lossy, length=16)
     assert lossy.end == lossy.sep == 3 and bool((data.train.x == 3).any())
+
+
+def _lines(*cells: tuple[str, str]) -> str:
+    return "".join("\t".join(row) + "\n" for row in cells)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "pairs"),
+    [
+        ("a.tsv", _lines(*((_line(k), _line(k + 1)) for k in range(20))), True),
+        ("a.tsv.gz", _lines(*((_line(k), _line(k + 1)) for k in range(20))), True),
+        ("words.tsv", _lines(*((f"w{chr(97 + k)}", f"W {chr(65 + k)}") for k in range(20))), True),
+        ("classes.tsv", _lines(*((_line(k), "good" if k % 2 else "bad") for k in range(20))), False),
+        ("numbers.tsv", _lines(*((_line(k), str(k * 1.5)) for k in range(20))), False),
+        ("named.tsv", "english\tfrench\n" + _lines(*((_line(k), _line(k + 1)) for k in range(20))), False),
+        ("three.tsv", _lines(*((_line(k), f"{_line(k + 1)}\tnote {k}") for k in range(20))), False),
+        ("a.csv", _lines(*((_line(k), _line(k + 1)) for k in range(20))), False),
+        ("empty.tsv", "", False),
+        ("one.tsv", "hello\tbonjour\n", False),
+        ("missing.tsv", None, False),
+    ],
+)
+def test_pairs_are_told_from_other_tables(tmp_path, name, content, pairs):
+    if content is not None:
+        (tmp_path / name).write_bytes(gzip.compress(content.encode()) if name.endswith(".gz") else content.encode())
+    assert holds_pairs(tmp_path / name) == pairs
+    assert reader_by(tmp_path / name, {}) == ("text" if pairs else "table")
+    assert reader_by(tmp_path / name, {"target": "column_2"}) == "table"
+
+
+def test_the_rest_of_a_line_that_was_cut_off_is_not_judged(tmp_path):
+    """Only the beginning of a file is looked at, and it may end within a line."""
+    (tmp_path / "long.tsv").write_text(_lines(*((f"{_line(k)} {k}", f"{_line(k + 1)} {k}") for k in range(5000))))
+    assert (tmp_path / "long.tsv").stat().st_size > 2**16 and holds_pairs(tmp_path / "long.tsv")

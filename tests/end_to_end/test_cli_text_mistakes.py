@@ -235,9 +235,9 @@ def test_folders_that_hold_too_little_say_so_whatever_flags_come_with_them(told,
 
 
 def test_tables_of_text_that_are_not_read_as_text(told, walk):
-    assert "--task pairs" in told("train", "pairs.tsv")
+    assert "--task pairs" in told("train", "reviews.csv")
     assert "this flag needs a table that is read as text. Got --num-tokens" in told(
-        "train", "pairs.tsv", "--num-tokens", "400"
+        "train", "reviews.csv", "--num-tokens", "400"
     )
     assert "one column of text. Got 2" in told("train", "reviews.csv", "--text", "review,stars")
     both = ("--text", "review", "--source", "review", "--target", "stars")
@@ -396,3 +396,15 @@ def test_flags_are_those_of_the_model_that_is_trained(tmp_path, ending, flags):
     data = recipe.make_data(place, {**flags, "kind": "bytes", "length": 16})
     line = [place, *(word for name, value in flags.items() for word in (f"--{name}", value))]
     assert usual.default_model(place, flags.get("task"), line) == usual.default_for(data)
+
+
+def test_a_tsv_of_two_columns_of_words_is_pairs_by_itself(tmp_path, capsys):
+    place = tmp_path / "pairs.tsv"
+    place.write_text("".join(f"the {GOOD[k % 3]} day {k}\tle jour {BAD[k % 2]} {k}\n" for k in range(60)))
+    line = ["train", str(place), "--dim", "16", "--num-layers", "1", "--epochs", "1", "--kind", "bytes", "--no-report"]
+    assert main([*line, "--folder", str(tmp_path / "run")]) == 0
+    run = ll.load(tmp_path / "run")
+    assert (type(run.model).__name__, run.inputs.task) == ("Transformer", "pairs")
+    capsys.readouterr()
+    assert main(["show", "data", str(place), "--text", "column_1"]) == 0
+    assert "in 60 documents" in capsys.readouterr().out

@@ -1,6 +1,7 @@
 import pytest
 
-from leadline.errors import UnknownName
+import leadline as ll
+from leadline.errors import UnknownName, UserError
 from leadline.models import MLP, build, choices
 
 
@@ -21,3 +22,26 @@ def test_an_unknown_option_answers_with_the_closest():
 
 def test_the_user_chooses_all_but_what_the_data_say():
     assert list(choices(MLP)) == ["hidden", "activation", "norm", "p_drop", "residual"]
+
+
+@pytest.fixture(scope="module")
+def lines(tmp_path_factory):
+    path = tmp_path_factory.mktemp("lines") / "lines.txt"
+    path.write_text("".join(f"a line of words, number {k}\n" for k in range(60)))
+    return ll.data.text(path, kind="bytes", length=8, cache=False)
+
+
+@pytest.mark.parametrize(("dim", "heads"), [(384, 6), (32, 4), (96, 6), (50, 5), (7, 1)])
+def test_heads_follow_a_width_that_is_named_without_them(lines, dim, heads):
+    assert build("GPT", lines, lines.target.dim, dim=dim, num_layers=1).config["num_heads"] == heads
+
+
+def test_heads_that_are_named_are_taken_at_their_word(lines):
+    with pytest.raises(UserError, match="dim must be divisible by num_heads. Got dim=32, num_heads=6"):
+        build("GPT", lines, lines.target.dim, dim=32, num_heads=6, num_layers=1)
+
+
+@pytest.mark.parametrize("dim", [0, -4, "32", True])
+def test_no_heads_are_chosen_for_what_is_no_width(lines, dim):
+    with pytest.raises(UserError, match="dim"):
+        build("GPT", lines, lines.target.dim, dim=dim, num_layers=1)

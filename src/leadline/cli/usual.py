@@ -17,7 +17,7 @@ from leadline.data.pictures import Pictures
 from leadline.data.sequence_inputs import Sequences
 from leadline.data.series_windows import Windows
 from leadline.data.set_inputs import Sets
-from leadline.data.text_rows import TAGGED
+from leadline.data.text_rows import TAGGED, holds_pairs
 from leadline.data.tokens import Tokens
 from leadline.flags import shell_words
 from leadline.interop.beginning import beginning
@@ -51,7 +51,7 @@ def model_type(argv: Sequence[str], what: str | None = None) -> type[nn.Module]:
 def default_model(what: str | None, task: str | None = None, argv: Sequence[str] = ()) -> str:
     """What is trained on SOURCE where nobody names a model; no data are read for it."""
     if what is not None and reader(what, argv) == "text":
-        usual = "tags" if what.lower().endswith(TAGGED) else "next"
+        usual = "tags" if what.lower().endswith(TAGGED) else "pairs" if _reads_pairs(what, argv) else "next"
         asked = "pairs" if peek(argv, "--source") else "classes" if peek(argv, "--target") else usual
         return TEXT_MODELS.get(task or asked, TEXT_MODELS["next"])
     if what is not None and reader(what, argv) in ("sets", "solids"):
@@ -147,9 +147,13 @@ def told_settings(usual: dict[str, Any], chosen: dict[str, Any]) -> str:
     return f"for {what}, by default: {' '.join(words)}" if words else ""
 
 
+def _reads_pairs(what: str, argv: Sequence[str]) -> bool:
+    return peek(argv, "--text") is None and holds_pairs(what)
+
+
 def reader(what: str, argv: Sequence[str] = ()) -> str:
     """The source that reads SOURCE: its own name, or for a path the one that reads such files."""
-    return read_by(what, {word: peek(argv, f"--{word}") for word in (*READ_AS, *AS_TEXT)})
+    return read_by(what, {word: peek(argv, f"--{word}") for word in (*READ_AS, *AS_TEXT, "target")})
 
 
 def read_by(what: str, options: Mapping[str, Any]) -> str:

@@ -61,7 +61,7 @@ from leadline.data.table import ENDINGS, table
 from leadline.data.target import Target
 from leadline.data.text import text
 from leadline.data.text_files import holds_text
-from leadline.data.text_rows import JSON_LINES
+from leadline.data.text_rows import JSON_LINES, holds_pairs
 from leadline.data.tokens import Tokens
 from leadline.data.whitening import Whiten, whitened, whitening
 from leadline.errors import DataError
@@ -192,8 +192,9 @@ def reader_of(path: str | Path) -> str:
 
 
 def reader_by(path: str | Path, options: Mapping[str, Any]) -> str:
-    """Which source reads a path, by the options that come with it: a table is text where they name columns of it, and
-    so is a folder that has pictures too, where the words in it are asked for.
+    """Which source reads a path, by the options that come with it: a table is text where they name columns of it, or
+    where it holds pairs of texts and no target is named, and so is a folder that has pictures too, where the words in
+    it are asked for.
 
     >>> reader_by("cars.csv", {"horizon": 3, "level": "moving"}), reader_by("cars.csv", {"text": "name"})
     ('series', 'text')
@@ -204,7 +205,9 @@ def reader_by(path: str | Path, options: Mapping[str, Any]) -> str:
     name = reader_of(path)
     if name == "images" and options.get("task") in ("next", "masked"):
         return "text"
-    return "text" if name == "table" and any(options.get(word) is not None for word in AS_TEXT) else name
+    if name == "table" and any(options.get(word) is not None for word in AS_TEXT):
+        return "text"
+    return "text" if name == "table" and options.get("target") is None and holds_pairs(path) else name
 
 
 def inputs_from(name: str, config: Mapping[str, Any], attached: Mapping[str, str] | None = None) -> Inputs:

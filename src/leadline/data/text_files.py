@@ -145,12 +145,14 @@ def digest(text: str) -> bytes:
 def holds_text(place: Path, most: int = 20) -> bool:
     """Whether most of the first files below a folder are text or named so, and none is a picture; or a file is text."""
     if place.is_file():
-        return _is_text(place)
+        return start_of(place) is not None
     folder = survey(place)
     some = folder.others[:most]
     if folder.pictures or not some:
         return False
-    return 2 * sum(name.lower().endswith(".txt") or _is_text(folder.root / name) for name in some) > len(some)
+    return 2 * sum(name.lower().endswith(".txt") or start_of(folder.root / name) is not None for name in some) > len(
+        some
+    )
 
 
 def documents(file: TextFile, separator: re.Pattern[str] | None) -> Iterator[tuple[str, bool]]:
@@ -270,22 +272,20 @@ def _encodings(path: Path) -> tuple[str, ...]:
     return "utf-8", one_byte(start)
 
 
-def _is_text(path: Path) -> bool:
+def start_of(path: Path) -> str | None:
+    """The first characters of a file of text; None where it is none."""
     try:
         encodings = _encodings(path)
         with _opened(path) as file:
             start = file.read(_LOOK)
     except (_NotText, OSError):
-        return False
-    if not start.strip() or not encodings:
-        return False
-    if encodings[0] != "utf-8":
-        return True
-    try:
-        codecs.getincrementaldecoder("utf-8")().decode(start)
-    except UnicodeError:
-        return len(encodings) > 1
-    return True
+        return None
+    for encoding in encodings if start.strip() else ():
+        try:
+            return codecs.getincrementaldecoder(encoding)().decode(start)
+        except UnicodeError:
+            continue
+    return None
 
 
 def _opened(path: Path) -> IO[bytes]:

@@ -21,7 +21,7 @@ import numpy as np
 from leadline.data.account import Account, Refusal, counted
 from leadline.data.cells import Cells, Table, cells_of
 from leadline.data.table import ENDINGS, read_rows
-from leadline.data.text_files import Corpus, find_texts
+from leadline.data.text_files import Corpus, find_texts, start_of
 from leadline.data.tokens import text_columns
 from leadline.errors import DataError
 
@@ -228,6 +228,23 @@ def _two_columns(path: Path) -> Rows | None:
     notes += [f"{counted(more, 'further column')} left out"] if more else []
     numbers = np.array([number for number, _ in pairs])
     return Rows(Table(columns, numbers, "line", path.name, refused, nameless=True), notes=notes, plain=True)
+
+
+def holds_pairs(path: str | Path) -> bool:
+    """Whether a .tsv looks like texts and their translations without names: two columns of words, and few answers that
+    come twice, as classes would.
+    """
+    path = Path(path).expanduser()
+    if not (path.name.lower().endswith((".tsv", ".tsv.gz")) and path.is_file()):
+        return False
+    *whole, _ = (start_of(path) or "").splitlines() or [""]
+    lines = [line.split("\t") for line in whole if line.strip()]
+    if len(lines) < 2 or any(len(cells) != 2 for cells in lines) or all(map(_names_a_side, lines[0])):
+        return False
+    return all(
+        len(set(column)) > len(lines) / 2 and sum(any(map(str.isalpha, cell)) for cell in column) > 0.9 * len(lines)
+        for column in zip(*lines)
+    )
 
 
 def _names_a_side(cell: str) -> bool:

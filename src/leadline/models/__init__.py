@@ -193,6 +193,8 @@ def build(
                 got=option + (f", an option of {' and '.join(have)}" if have else ""),
                 do=f"{model_type.__name__} has {own}" if have or not known else suggest(option, known).rstrip("."),
             )
+    if "dim" in options and "num_heads" in known and "num_heads" not in options:
+        options = options | {"num_heads": heads_for(options["dim"], known["num_heads"].default)}
     seed = whole("seed", seed, 0, 2**63 - 1, usual=0)
     told: dict[str, Any] = {}
     data = dim_input if isinstance(dim_input, Data) else None
@@ -221,6 +223,20 @@ def build(
         rows = data.train.x[: max(1, _COUNTED // max(1, data.train.x.shape[1]))]
         cast(Any, model).begin_with(cast(Any, data.inputs).counts(rows, data.target.dim))
     return model
+
+
+def heads_for(dim: Any, usual: Any) -> Any:
+    """How many heads, where the width is chosen and they are not: the usual number, or the nearest that leaves each an
+    even width, or one.
+
+    >>> heads_for(384, 6), heads_for(32, 6), heads_for(30, 4), heads_for(97, 4)
+    (6, 4, 3, 1)
+    """
+    if not isinstance(dim, int) or isinstance(dim, bool) or dim < 1 or not isinstance(usual, int):
+        return usual  # the model itself says what is wrong
+    if dim % usual == 0:
+        return usual
+    return min((1, *(heads for heads in range(1, dim) if dim % (2 * heads) == 0)), key=lambda heads: abs(heads - usual))
 
 
 def _check_task(name: str, task: str | None) -> None:
