@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -252,3 +253,64 @@ def test_training_decides_how_dates_and_decimals_are_read():
     kept = ll.data.Sequences(**data.inputs.config)
     rows = {"id": [1, 1, 1], "day": ["03/04/2024", "01/05/2024", "04/04/2024"], "a": ["1,234", "2,345", "3,456"]}
     np.testing.assert_allclose(kept.read(rows)[0, :3, 0], [1.234, 3.456, 2.345])
+
+
+def _in_rows() -> dict[str, list]:
+    steps = [[float(k % 2) + 0.5 * t for t in range(2 + k % 3)] for k in range(24)]
+    return {"pen": steps, "kind": ["up" if own[0] else "down" for own in steps]}
+
+
+@pytest.mark.parametrize("held", ["parquet", "array", "csv", "polars", "pandas"])
+def test_a_table_may_hold_a_sequence_in_each_row(tmp_path, held):
+    pl, pd = pytest.importorskip("polars"), pytest.importorskip("pandas")
+    rows = _in_rows()
+    said = ll.data.sequences(rows["pen"], rows["kind"])
+    if held == "array":
+        rows["pen"] = [(own + own)[:4] for own in rows["pen"]]
+        said = ll.data.sequences(rows["pen"], rows["kind"])
+        frame = pl.DataFrame(rows, schema_overrides={"pen": pl.Array(pl.Float64, 4)})
+    else:
+        frame = pd.DataFrame(rows) if held == "pandas" else pl.DataFrame(rows)
+    if held in ("parquet", "array"):
+        frame.write_parquet(tmp_path / "s.parquet")
+        frame = tmp_path / "s.parquet"
+    elif held == "csv":
+        pd.DataFrame(rows).to_csv(tmp_path / "s.csv", index=False)
+        frame = tmp_path / "s.csv"
+    data = ll.data.sequences(frame, "kind", field="pen")
+    assert torch.equal(data.train.x, said.train.x) and torch.equal(data.test.y, said.test.y)
+    assert data.target.classes == ("down", "up") and data.target.name == "kind"
+    if isinstance(frame, Path):
+        assert ll.data.load(data.recipe).fingerprint == data.fingerprint
+
+
+def test_rows_of_a_table_may_have_channels_and_a_class_for_every_step(tmp_path):
+    pl = pytest.importorskip("polars")
+    rows = _in_rows()
+    rows["kinds"] = [["high" if v > 1 else "low" for v in own] for own in rows["pen"]]
+    rows["two"] = [[[v, -v] for v in own] for own in rows["pen"]]
+    pl.DataFrame(rows).write_parquet(tmp_path / "s.parquet")
+    data = ll.data.sequences(tmp_path / "s.parquet", "kinds", field="two")
+    assert data.target.kind == "tokens" and data.train.x.shape[2] == 3
+    assert torch.equal(data.train.x[..., 0], -data.train.x[..., 1])
+
+
+@pytest.mark.parametrize(
+    ("cells", "field", "message"),
+    [
+        (["[1, 2]", "one", "[3]"], "pen", r"pen must hold a list of numbers in every row. Got 'one' in line 3"),
+        (["[1, 2]", "[1 2]", "[3]"], "pen", r"Got '\[1 2\]' in line 3"),
+        (["[1, 2]", "[1]", "[3]"], "pan", "must hold pan. Got pen, kind"),
+        (["[]", "[]", "[]"], "pen", "must hold sequences with steps"),
+    ],
+)
+def test_rows_that_hold_no_sequence_are_named(tmp_path, cells, field, message):
+    lines = [f'"{cell}",{kind}' for cell, kind in zip(cells, ("a", "b", "a"))]
+    (tmp_path / "s.csv").write_text("pen,kind\n" + "\n".join(lines) + "\n")
+    with pytest.raises(DataError, match=message):
+        ll.data.sequences(tmp_path / "s.csv", "kind", field=field)
+
+
+def test_a_table_read_as_such_says_how_a_column_of_lists_is_read():
+    with pytest.raises(DataError, match="if each is a sequence, pass field='pen'"):
+        ll.data.table({"pen": [[1.0], [2.0]], "kind": ["a", "b"]}, target="kind")

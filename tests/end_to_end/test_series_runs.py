@@ -177,6 +177,22 @@ def test_sequences_that_are_no_table_are_predicted_too(tmp_path, monkeypatch, ca
     assert "is evaluated on its own splits" in capsys.readouterr().err
 
 
+def test_a_parquet_of_lists_is_trained_on_and_predicted(tmp_path, monkeypatch, capsys):
+    pl = pytest.importorskip("polars")
+    monkeypatch.chdir(tmp_path)
+    steps = [[float(k % 2) + 0.1 * t for t in range(2 + k % 3)] for k in range(24)]
+    pl.DataFrame({"pen": steps, "kind": ["up" if own[0] else "down" for own in steps]}).write_parquet("s.parquet")
+    pl.DataFrame({"pen": [[1.0, 2.0], [1.0, 2.0, 3.0, 4.0, 5.0]]}).write_parquet("new.parquet")
+    line = ["train", "s.parquet", "--field", "pen", "--target", "kind", "--epochs", "1", "--dim", "8"]
+    assert main([*line, "--folder", "run", "--no-report"]) == 0
+    capsys.readouterr()
+    assert main(["predict", "run", "new.parquet"]) == 0
+    told = capsys.readouterr()
+    assert [row[0] for row in csv.reader(io.StringIO(told.out))] == ["row", "0", "1"]
+    assert "1 sequence cut to the 4 steps" in told.err
+    assert main(["evaluate", "run"]) == 0
+
+
 def test_flags_of_series_ask_for_a_horizon(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     Path("t.csv").write_text("a,b\n" + "".join(f"{k},{k}.5\n" for k in range(20)))

@@ -109,7 +109,7 @@ def sequence_columns(
     """A row for each sequence of a file, or for each step where every step is asked, and what is said of it.
 
     Args:
-        field: of .npz and .jsonl, what held the sequences of training.
+        field: what held the sequences of training, where each was held whole.
     """
     from leadline.cli.predict import class_columns, number_columns
 
@@ -133,7 +133,7 @@ def sequence_columns(
 def _sequences(trained: Run, path: Path, field: str | None) -> tuple[str, list[str], Tensor, int]:
     """What sequences are told apart by, the name of each, their raw rows, and how many of them lost their end."""
     inputs = cast(Sequences, trained.inputs)
-    if path.name.lower().endswith(LISTED):
+    if path.name.lower().endswith(LISTED) or inputs.sequence is None:
         word, numbers, steps = steps_of(path, field)
         x = inputs.of_lists(steps, [f"{word} {number}" for number in numbers])
         return word, [str(number) for number in numbers], x, sum(len(own) > inputs.length for own in steps)

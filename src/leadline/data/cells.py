@@ -352,7 +352,8 @@ def _of_list(values: Sequence[Any], name: str) -> Cells:
     raise DataError(
         f"cells of column {name} must be numbers, words, dates or truth values",
         got=f"a {odd.__name__} in row {row}",
-        do="Leave the column out, or turn each value into columns of its own",
+        do="Leave the column out, or turn each value into columns of its own"
+        + (f"; if each is a sequence, pass field={name!r}" if odd is list else ""),
     )
 
 

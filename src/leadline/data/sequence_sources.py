@@ -21,6 +21,7 @@ from leadline.data.columns import named
 from leadline.data.features import Feature, feature
 from leadline.data.npz import arrays_of
 from leadline.data.raw import words_of, writes_comma
+from leadline.data.sequence_columns import lists_in, read_list, rows_with_lists
 from leadline.data.sequence_inputs import numbers_of, sequence_rows, stretch
 from leadline.data.series_rows import moments_of
 from leadline.data.text_files import find_texts
@@ -220,6 +221,22 @@ def of_json(path: Path, field: str | None, target: str | None) -> Found:
     return read
 
 
+def of_columns(what: Any, field: str, target: str) -> Found:
+    """The sequences of a table that holds one in each row.
+
+    Args:
+        what: a file, or a data frame.
+    """
+    place = what if isinstance(what, Path) else Path("data frame")
+    word, numbers, columns = rows_with_lists(what)
+    names = [named_in(place, columns, *own) for own in _named(field, target)]
+    x = lists_in(columns[names[0]], names[0], word, numbers)
+    asked = [cell if (own := read_list(cell)) is None else own for cell in columns[names[1]]]
+    found = _of_file(place, word, numbers, x, asked)
+    found.target = names[1]
+    return found
+
+
 def _of_file(path: Path, word: str, numbers: Sequence[int], x: Sequence[Any], y: Sequence[Any]) -> Found:
     """The sequences of a file that have steps."""
     empty = [isinstance(own, (list, np.ndarray)) and len(own) == 0 for own in x]
@@ -294,8 +311,8 @@ def cut_at(values: np.ndarray, x: np.ndarray, lengths: np.ndarray | None) -> lis
 
 
 def steps_of(path: Path, field: str | None = None) -> tuple[str, list[int], list[Any]]:
-    """The sequences of a .npz or .jsonl alone, whatever is asked of them: what their numbers count, the number of each,
-    and its steps.
+    """The sequences of a file that holds each of them whole, whatever is asked of them: what their numbers count, the
+    number of each, and its steps.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -311,6 +328,10 @@ def steps_of(path: Path, field: str | None = None) -> tuple[str, list[int], list
         x = arrays[named_in(path, arrays, field, _STEPS, "field")]
         parts = cut_at(x, x, arrays.get("lengths"))
         return "sequence", list(range(len(parts))), parts
+    if not path.name.lower().endswith(LISTED):
+        word, numbers, columns = rows_with_lists(path)
+        name = named_in(path, columns, field, _STEPS, "field")
+        return word, numbers, lists_in(columns[name], name, word, numbers)
     lines = list(json_objects(find_texts(path)))
     if not lines:
         raise DataError(f"{path.name} must have lines", got="none", do="Check that it was written")

@@ -5,7 +5,8 @@ data = ll.data.sequences([[0.1, 0.7], [0.3, 0.2, 0.9]], ["up", "down"])
 data = ll.data.sequences("strokes.csv", "letter", sequence="stroke", order="time")
 data = ll.data.sequences("strokes.jsonl", "letter", field="points")
 
-.csv, .parquet   a row for each step; a column says which sequence it is of
+.csv, .parquet   a row for each step; a column says which sequence it is of. Or a row for each sequence, which is a list
+                 in the column `field`; a .csv has it as [1.5, 2]
 .npz             x (N, T[, C]) with `lengths` (N,) where they differ, or all steps behind each other (ΣT[, C]) with
                  `lengths`; y (N,), or of every step as x has them
 .jsonl           an object a line, with a list of numbers, or of lists of numbers, and what is asked
@@ -33,7 +34,7 @@ from leadline.data.data import Data, Split
 from leadline.data.frame import stem
 from leadline.data.outcome import read_outcome, with_figures
 from leadline.data.sequence_inputs import Sequences, padded
-from leadline.data.sequence_sources import LISTED, Found, of_json, of_lists, of_npz, of_table, with_names
+from leadline.data.sequence_sources import LISTED, Found, of_columns, of_json, of_lists, of_npz, of_table, with_names
 from leadline.data.splits import split_indices
 from leadline.data.table import rows_of
 from leadline.data.target import Target
@@ -73,7 +74,8 @@ def sequences(
             of one for every step.
         sequence: of a table, the column that says which sequence a row is of.
         order: of a table, the column by which the steps of a sequence follow each other; by default as they stand.
-        field: of .npz and .jsonl, the array or field that holds the sequences; by default x, steps or values.
+        field: of .npz and .jsonl, the array or field that holds the sequences; by default x, steps or values. Of a
+            table with a row for each sequence, the column of lists.
         drop: columns of a table to leave out; all others of numbers are channels.
         each: whether every step has a class of its own; by default found out.
         kind: what the target is: real, positive, count, angle, proportion, binary, classes or ordered; by default
@@ -141,9 +143,12 @@ def _found(
                 "target must hold a value for each sequence of a list", got=given("target", target), do="Pass a list"
             )
         return of_lists(path, target, each, [f"sequence {k}" for k in range(len(path))])
+    if field is not None and isinstance(target, str):
+        return with_names(of_columns(path, field, target), sequence, each)
     if sequence is None or not isinstance(target, str):
         raise UserError(
-            "a table of sequences needs sequence, the column that tells them apart, and target, the one to predict",
+            "a table of sequences needs sequence, the column that tells them apart, or field, a column of lists; and "
+            "target, the one to predict",
             got=f"{given('sequence', sequence)}, {given('target', target)}",
             do='Write sequences("strokes.csv", "letter", sequence="stroke")',
         )

@@ -130,6 +130,12 @@ def read_rows(path: str | Path, bad_rows: str | None = None, asked: Sequence[str
     _check_file(path)
     if path.name.lower().endswith(DELIMITED):
         return read_delimited(path, bad_rows, asked)
+    return table_of(parquet_frame(path), source=path.name)
+
+
+def parquet_frame(path: Path) -> Any:
+    """The polars frame in a file of Parquet."""
+    _check_file(path)
     try:
         import polars as pl
     except ImportError:
@@ -139,11 +145,10 @@ def read_rows(path: str | Path, bad_rows: str | None = None, asked: Sequence[str
             do="Run pip install polars, or write the table as .csv",
         ) from None
     try:
-        frame = pl.read_parquet(path)
+        return pl.read_parquet(path)
     except (pl.exceptions.PolarsError, OSError) as error:
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise DataError(f"{path.name} must be a whole Parquet file", got=reason, do="Write it again") from None
-    return table_of(frame, source=path.name)
 
 
 def _check_file(path: Path) -> None:

@@ -22,6 +22,7 @@ from leadline.data.folder import Lost, survey
 from leadline.data.frame import stem
 from leadline.data.held_out import Held
 from leadline.data.packed import Documents, Packing
+from leadline.data.table import PARQUET
 from leadline.data.text_files import digest, exists, find_texts, pattern_of, stamp_of
 from leadline.data.text_rows import TABLES, TAGGED, Rows, read_text_table
 from leadline.data.text_tables import Making, labelled, paired, spanned, tagged
@@ -124,6 +125,12 @@ def text(
         rows = read_text_table(place, plain=not asked and task in (None, "pairs"), asked=asked)
         task = _task_of(rows, task, text, source, target)
         share = 0.05 if task in _STREAMS else 0.1
+    elif task == "tags" and (text or source or target or place.name.lower().endswith(PARQUET)):
+        raise DataError(
+            "tags must be of a file of tagged words, a word a line",
+            got=f"{place.name}" + (" and names of columns" if text or source or target else ""),
+            do='Write a line "word tag" for each word, and a blank line between sentences',
+        )
     elif text or source or target or task not in (None, *_STREAMS, "tags"):
         what = f"task {task} needs" if task not in (None, *_STREAMS, "tags") else "text, source and target columns need"
         raise DataError(f"{what} a table", got=place.name, do=f"Name one that ends in {', '.join(TABLES)}")

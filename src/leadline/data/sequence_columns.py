@@ -1,0 +1,75 @@
+"""Tables with a whole sequence in each row: lists in a column of Parquet or of a data frame, or written [1.5, 2] in a
+.csv.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from leadline.data.cells import Table
+from leadline.data.table import DELIMITED, parquet_frame, read_rows
+from leadline.errors import DataError
+
+
+def rows_with_lists(what: Any) -> tuple[str, list[int], dict[str, list[Any]]]:
+    """What the rows of a table are called, their numbers, and its columns, with lists in some of them.
+
+    Args:
+        what: a file that ends in .csv, .tsv or .parquet, or a data frame.
+    """
+    if isinstance(what, Path) and what.name.lower().endswith(DELIMITED):
+        table = read_rows(what)
+        return (
+            table.word,
+            table.numbers.tolist(),
+            {name: [cells[row] for row in range(len(table))] for name, cells in table.columns.items()},
+        )
+    frame = parquet_frame(what) if isinstance(what, Path) else what
+    if isinstance(frame, Table) or not hasattr(frame, "columns"):
+        raise DataError(
+            "field must name a column of a file or a data frame", got=f"a {type(frame).__name__}", do="Pass one of them"
+        )
+    columns = {str(name): list(frame[name]) for name in frame.columns}
+    return "row", list(range(len(frame))), columns
+
+
+def lists_in(cells: Sequence[Any], name: str, word: str, numbers: Sequence[int]) -> list[Any]:
+    """The lists of a column, empty where there is none.
+
+    >>> lists_in(["[1, 2.5]", None, [3]], "pen", "row", [0, 1, 2])
+    [[1, 2.5], [], [3]]
+    """
+    found = [read_list(cell) for cell in cells]
+    for number, cell, own in zip(numbers, cells, found, strict=True):
+        if own is None and not _is_missing(cell):
+            raise DataError(
+                f"{name} must hold a list of numbers in every row",
+                got=f"{str(cell)[:40]!r} in {word} {number}",
+                do="Write them as [1.5, 2], or name the column that tells sequences apart: sequence='id'",
+            )
+    return [[] if own is None else own for own in found]
+
+
+def read_list(cell: Any) -> list[Any] | None:
+    """A list, whatever holds it; None where there is none.
+
+    >>> read_list("[1, null]"), read_list("up"), read_list((1, 2))
+    ([1, None], None, [1, 2])
+    """
+    if hasattr(cell, "tolist") or hasattr(cell, "to_list"):
+        cell = cell.tolist() if hasattr(cell, "tolist") else cell.to_list()
+    if isinstance(cell, str) and cell.strip().startswith("["):
+        try:
+            cell = json.loads(cell.replace("nan", "NaN"))
+        except ValueError:
+            return None
+    if not isinstance(cell, (list, tuple)):
+        return None
+    return [cell if (inner := read_list(cell)) is None else inner for cell in cell]
+
+
+def _is_missing(cell: Any) -> bool:
+    return cell is None or cell != cell or (isinstance(cell, str) and not cell.strip())
