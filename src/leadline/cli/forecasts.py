@@ -139,5 +139,5 @@ def _sequences(trained: Run, path: Path, field: str | None) -> tuple[str, list[s
         return word, [str(number) for number in numbers], x, sum(len(own) > inputs.length for own in steps)
     table = read(path)
     x, names = inputs.of_table(table)
-    lengths = [len(rows) for _, rows in sequence_rows(table, cast(str, inputs.sequence), inputs.order, inputs.dates)]
-    return inputs.sequence or "sequence", names, x, sum(length > inputs.length for length in lengths)
+    lengths = [len(rows) for _, rows in sequence_rows(table, inputs.sequence, inputs.order, inputs.dates)]
+    return inputs.sequence, names, x, sum(length > inputs.length for length in lengths)
