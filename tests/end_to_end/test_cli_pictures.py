@@ -52,6 +52,14 @@ def spoil(folder):
     claims(folder / "huge.png", 20_000, 20_000)
 
 
+@pytest.mark.parametrize(("words", "kept"), [((), ["crop(1)"]), (("none",), []), (("flip",), ["flip(0.5)"])])
+def test_augmentation_is_the_usual_one_unless_the_line_names_another_or_none(tmp_path, words, kept):
+    write_scenes(tmp_path / "photos", ("folders",), num=24, size=16, num_classes=2, num_shapes=1)
+    flags = ("--regularize", *words) if words else ()
+    assert main(["train", "photos", *QUICK, *NET, *flags, "--folder", "run"]) == 0
+    assert json.loads((tmp_path / "run" / "run.json").read_text())["settings"]["regularize"] == kept
+
+
 @pytest.mark.parametrize(
     "flags", [{}, {"task": "pixels"}, {"task": "boxes"}, {"masks": "masks"}, {"labels": "seen.csv"}]
 )

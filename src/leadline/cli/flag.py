@@ -3,7 +3,7 @@
     def table(path, target, drop: Sequence[str] = (), val: float = 0.15)      →      --target, --drop, --val
 
 A flag's words are read by its annotation: a sequence takes several (`--hidden 100 100`, or `100,100`), a truth value is
-`--residual` or `--no-residual`. The word none stands for None, or for a list of no numbers.
+`--residual` or `--no-residual`. The word none stands for None, or for an empty list of numbers or of regularisers.
 """
 
 from __future__ import annotations
@@ -117,8 +117,8 @@ class Flag:
             raise UserError(f"{self.name} must be followed by {self.kind}", got="nothing", do=self._example())
         if self.kind.optional and [word.lower() for word in words] == ["none"]:
             return None
-        if self.kind.many and self.kind.scalars != (str,) and words == ["none"]:
-            return ()
+        if self.kind.many and words == ["none"] and (self.kind.scalars != (str,) or self.owner == "setting"):
+            return ()  # of the data, none may be the name of a column or a class
         if self.kind.again:
             return tuple(self._scalar(word) for word in words)
         if not self.kind.many:
