@@ -6,7 +6,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from leadline.errors import UserError
+from leadline.errors import ShapeError, UserError
 from leadline.layers.attend import weights
 from leadline.layers.attention import SelfAttention, in_heads, joined
 from leadline.layers.attention_free import AttentionFree
@@ -104,6 +104,38 @@ def test_the_future_is_not_seen(name):
     both = layer(x, Causal() & Padding(THERE))
     close(both[0], before[0])
     close(both[1, :4], before[1, :4])
+
+
+@pytest.mark.parametrize("name", LAYERS)
+def test_what_is_no_batch_of_rows_is_refused_and_empty_rows_are_left_alone(name):
+    layer = made(name)
+    for x, do in (
+        (drawn(T, D), r"x\[None\]"),
+        (drawn(B, T, D + 1), "build it with dim=9"),
+        (drawn(B, T, 1, D), "flatten"),
+        (torch.ones(B, T, D, dtype=torch.long), "Embedding"),
+    ):
+        with pytest.raises(ShapeError, match=rf"^\w+ reads rows of 8 features, \(B, T, 8\)\. Got .*{do}"):
+            layer(x)
+    assert layer(drawn(B, 0, D)).shape == (B, 0, D)
+
+
+@pytest.mark.parametrize("rank", [0, 2])
+def test_a_later_key_of_any_size_leaves_no_trace_without_attention(rank):
+    layer, x = AttentionFree(8, 40, rank), drawn(1, 40, 8).float()
+    with torch.no_grad():
+        layer.query_key_value.weight[8:16].copy_(torch.eye(8))  # keys are the features themselves
+    before = layer(x, Causal())
+    for at in (1, 8, 31, 39):
+        later = x.clone()
+        later[:, at:] += 300.0
+        assert torch.equal(layer(later, Causal())[:, :at], before[:, :at])
+
+
+@pytest.mark.parametrize("name", [name for name in LAYERS if name not in BOTH_WAYS_ONLY])
+def test_gradients_where_it_is_causal(name):
+    layer, x = made(name), drawn(1, 5, D).requires_grad_()
+    assert torch.autograd.gradcheck(lambda x: layer(x, Causal()), (x,))
 
 
 @pytest.mark.parametrize("name", LAYERS)

@@ -21,6 +21,7 @@ from leadline.layers.attend import attend
 from leadline.layers.attend_one import attend_one, can_attend_one
 from leadline.layers.cache import Room
 from leadline.layers.masks import Mask, UpTo
+from leadline.layers.positions import check_rows
 from leadline.settings import real, whole
 
 #: (queries or keys (B, H, T, K), their positions (B, T), or None for 0 … T-1) -> the same, turned
@@ -58,7 +59,7 @@ class SelfAttention(nn.Module):
     ):
         super().__init__()
         self.heads, self.groups, self.dim_head = shares(dim, num_heads, dim_head, num_groups)
-        self.p_drop, self.site = real("p_drop", p_drop, 0, 1, usual=0.1), site
+        self.dim, self.p_drop, self.site = dim, real("p_drop", p_drop, 0, 1, usual=0.1), site
         self.scale, self.turn = scale, turn
         self.query_key_value = nn.Linear(dim, (self.heads + 2 * self.groups) * self.dim_head, bias)
         self.out = nn.Linear(self.heads * self.dim_head, dim, bias)
@@ -89,6 +90,7 @@ class SelfAttention(nn.Module):
 
     def queries_keys_values(self, x: Tensor, at: Tensor | None = None) -> tuple[Tensor, Tensor, Tensor]:
         """Eq. 1, in heads: (B, H, T, K), (B, G, T, K), (B, G, T, K)."""
+        check_rows(x, self.dim, "SelfAttention")
         return self.heads_of(self.query_key_value(x), at)
 
     def heads_of(self, x: Tensor, at: Tensor | None = None) -> tuple[Tensor, Tensor, Tensor]:
@@ -125,8 +127,9 @@ class CrossAttention(nn.Module):
         super().__init__()
         self.heads, self.groups, self.dim_head = shares(dim, num_heads, dim_head, None)
         self.p_drop, self.site, self.scale = real("p_drop", p_drop, 0, 1, usual=0.1), site, scale
+        self.dim, self.dim_source = dim, dim_source or dim
         self.query = nn.Linear(dim, self.heads * self.dim_head, bias)
-        self.key_value = nn.Linear(dim_source or dim, 2 * self.heads * self.dim_head, bias)
+        self.key_value = nn.Linear(self.dim_source, 2 * self.heads * self.dim_head, bias)
         self.out = nn.Linear(self.heads * self.dim_head, dim, bias)
 
     def forward(self, x: Tensor, source: Tensor | None, mask: Mask | None = None, room: Room | None = None) -> Tensor:
@@ -134,6 +137,7 @@ class CrossAttention(nn.Module):
         source: (B, S, D'); None where `room` holds its keys and values.
         mask: on the source's positions.
         """
+        check_rows(x, self.dim, "CrossAttention")
         q = in_heads(self.query(x), self.dim_head)
         k, v = (room.keys, room.values) if source is None and room is not None else self.keys_values(source)
         p_drop = self.p_drop if self.training else 0.0
@@ -143,6 +147,7 @@ class CrossAttention(nn.Module):
         """Of a source, in heads: (B, H, S, K) each."""
         if source is None:
             raise UserError("cross-attention must be given a source", got="None", do="Pass source, or room for it")
+        check_rows(source, self.dim_source, "CrossAttention, of its source,")
         k, v = self.key_value(source).chunk(2, -1)
         return in_heads(k, self.dim_head), in_heads(v, self.dim_head)
 

@@ -21,6 +21,7 @@ from leadline.layers.attend import attend
 from leadline.layers.attention import SelfAttention, in_heads, joined
 from leadline.layers.mask_parts import cleared, parts
 from leadline.layers.masks import Mask, Padding, UpTo
+from leadline.layers.positions import check_rows
 from leadline.settings import whole
 
 
@@ -45,8 +46,11 @@ class CompressedAttention(nn.Module):
         """Args:
         mask: Causal, Padding, both, or None.
         """
+        check_rows(x, self.attention.dim, "CompressedAttention")
         B, T, _ = x.shape
         causal, there = parts(mask, "CompressedAttention", x)
+        if not x.shape[1]:
+            return x
         q, k, v = self.attention.query_key_value(x).chunk(3, -1)
         more = -T % self.stride
         k, v = (F.pad(cleared(part, there).transpose(1, 2), (0, more)) for part in (k, v))  # (B, D, T + more)

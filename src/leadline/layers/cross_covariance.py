@@ -19,6 +19,7 @@ from torch import Tensor, nn
 from leadline.layers.attention import SelfAttention, joined
 from leadline.layers.mask_parts import parts
 from leadline.layers.masks import Mask
+from leadline.layers.positions import check_rows
 
 
 class CrossCovariance(nn.Module):
@@ -39,6 +40,7 @@ class CrossCovariance(nn.Module):
         """Args:
         mask: Padding, or None.
         """
+        check_rows(x, self.attention.dim, "CrossCovariance")
         _, there = parts(mask, "CrossCovariance", x, causal=False)
         q, k, v = self.attention.queries_keys_values(x)
         if there is not None:

@@ -22,6 +22,7 @@ from leadline.errors import UserError
 from leadline.layers.attention import shares
 from leadline.layers.mask_parts import cleared, parts
 from leadline.layers.masks import Mask
+from leadline.layers.positions import check_rows
 from leadline.settings import whole
 
 
@@ -38,6 +39,7 @@ class DynamicConvolution(nn.Module):
 
     def __init__(self, dim: int, num_heads: int, kernel: int = 7):
         super().__init__()
+        self.dim = dim
         self.heads, _, self.dim_head = shares(dim, num_heads, None, None)
         self.kernel = whole("kernel", kernel)
         self.widen, self.out = nn.Linear(dim, 2 * dim), nn.Linear(dim, dim)
@@ -47,7 +49,10 @@ class DynamicConvolution(nn.Module):
         """Args:
         mask: Causal, Padding, both, or None.
         """
+        check_rows(x, self.dim, "DynamicConvolution")
         causal, there = parts(mask, "DynamicConvolution", x)
+        if not x.shape[1]:
+            return x
         if not causal and self.kernel % 2 == 0:
             raise UserError(
                 "a kernel that looks to both sides must be odd",

@@ -26,7 +26,7 @@ from torch import Tensor, nn
 from leadline.layers.attention import in_heads, joined, shares
 from leadline.layers.mask_parts import parts
 from leadline.layers.masks import Mask
-from leadline.layers.positions import even
+from leadline.layers.positions import check_rows, even
 from leadline.settings import whole
 
 ITSELF = -5e4  # the score of a token with itself: weight 0 beside any other, weight 1 alone
@@ -57,6 +57,7 @@ class HashedAttention(nn.Module):
         seed: int = 0,
     ):
         super().__init__()
+        self.dim = dim
         self.heads, _, self.dim_head = shares(dim, num_heads, None, None)
         self.piece, self.rounds = whole("piece", piece), whole("num_rounds", num_rounds)
         self.num_buckets = even("num_buckets", num_buckets)
@@ -69,8 +70,11 @@ class HashedAttention(nn.Module):
         """Args:
         mask: Causal, Padding, both, or None.
         """
+        check_rows(x, self.dim, "HashedAttention")
         B, T, _ = x.shape
         causal, there = parts(mask, "HashedAttention", x)
+        if not x.shape[1]:
+            return x
         there = x.new_ones(B, T, dtype=torch.bool) if there is None else there
         q, v = (in_heads(part, self.dim_head) for part in self.query_value(x).chunk(2, -1))
         more = -T % self.piece  # places that fill the last piece

@@ -26,6 +26,7 @@ from leadline.layers.attention import SelfAttention, joined
 from leadline.layers.log_kernel import log_kernel_attend
 from leadline.layers.mask_parts import parts
 from leadline.layers.masks import Mask
+from leadline.layers.positions import check_rows
 from leadline.names import lookup
 from leadline.settings import whole
 
@@ -58,6 +59,7 @@ class KernelAttention(nn.Module):
         """Args:
         mask: Causal, Padding, both, or None.
         """
+        check_rows(x, self.attention.dim, "KernelAttention")
         causal, there = parts(mask, "KernelAttention", x)
         q, k, v = self.attention.queries_keys_values(x)
         if self.kind == "random":

@@ -20,7 +20,7 @@ from leadline.layers.attend import attend
 from leadline.layers.attention import SelfAttention, in_heads, joined
 from leadline.layers.mask_parts import cleared, parts
 from leadline.layers.masks import Mask
-from leadline.layers.positions import check_places
+from leadline.layers.positions import check_places, check_rows
 from leadline.settings import whole
 
 
@@ -46,6 +46,7 @@ class LowRankAttention(nn.Module):
         """Args:
         mask: Padding, or None.
         """
+        check_rows(x, self.attention.dim, "LowRankAttention")
         check_places(x, self.mix_keys.shape[1])
         T = x.shape[1]
         _, there = parts(mask, "LowRankAttention", x, causal=False)

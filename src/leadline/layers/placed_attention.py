@@ -22,7 +22,7 @@ from torch import Tensor, nn
 from leadline.layers.attend import attend
 from leadline.layers.attention import SelfAttention, in_heads, joined
 from leadline.layers.masks import Mask
-from leadline.layers.positions import check_places
+from leadline.layers.positions import check_places, check_rows
 from leadline.settings import whole
 
 
@@ -44,6 +44,7 @@ class PlacedAttention(nn.Module):
         self.positions = nn.Parameter(torch.randn(whole("length", length), dim) * 0.02)
 
     def forward(self, x: Tensor, mask: Mask | None = None) -> Tensor:
+        check_rows(x, self.attention.dim, "PlacedAttention")
         check_places(x, len(self.positions))
         attention = self.attention
         width = 2 * attention.heads * attention.dim_head
@@ -73,6 +74,7 @@ class UntiedAttention(nn.Module):
         self.place = nn.Linear(dim, 2 * dim, bias=False)
 
     def forward(self, x: Tensor, mask: Mask | None = None) -> Tensor:
+        check_rows(x, self.attention.dim, "UntiedAttention")
         check_places(x, len(self.positions))
         q, k, v = self.attention.queries_keys_values(x)
         places = self.place(self.positions[: x.shape[1]])[None].chunk(2, -1)

@@ -15,7 +15,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from leadline.errors import UserError
+from leadline.errors import ShapeError, UserError
 from leadline.settings import whole
 
 
@@ -100,6 +100,26 @@ with length=9, or cut the row.
             got=f"{x.shape[1]} tokens, {length} places",
             do=f"Build the model with length={x.shape[1]}, or cut the row",
         )
+
+
+def check_rows(x: Tensor, dim: int, owner: str) -> None:
+    """Refuse what is no batch of rows of so many features; without its first axis it would be read along the wrong one.
+
+    >>> check_rows(torch.zeros(9, 4), 4, "SelfAttention")
+    Traceback (most recent call last):
+    leadline.errors.ShapeError: SelfAttention reads rows of 4 features, (B, T, 4). Got torch.float32 of shape (9, 4). \
+Add an axis for the batch: x[None].
+    """
+    if x.dim() == 3 and x.shape[-1] == dim and x.is_floating_point():
+        return
+    if not x.is_floating_point():
+        do = "Pass real numbers: tokens through nn.Embedding first"
+    elif x.shape[-1:] == (dim,):
+        do = "Add an axis for the batch: x[None]" if x.dim() < 3 else "Join the axes of places: x.flatten(1, -2)"
+    else:
+        do = f"Pass as many features, or build it with dim={x.shape[-1]}" if x.dim() else "Pass a batch of rows"
+    got = f"{x.dtype} of shape {tuple(x.shape)}"
+    raise ShapeError(f"{owner} reads rows of {dim} features, (B, T, {dim})", got=got, do=do)
 
 
 def computing(x: Tensor) -> torch.dtype:

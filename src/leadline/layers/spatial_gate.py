@@ -17,7 +17,7 @@ from torch import Tensor, nn
 
 from leadline.layers.mask_parts import cleared, parts
 from leadline.layers.masks import Mask
-from leadline.layers.positions import check_places
+from leadline.layers.positions import check_places, check_rows
 from leadline.settings import whole
 
 
@@ -33,6 +33,7 @@ class SpatialGate(nn.Module):
 
     def __init__(self, dim: int, dim_hidden: int, length: int):
         super().__init__()
+        self.dim = dim
         self.widen, self.narrow = nn.Linear(dim, 2 * dim_hidden), nn.Linear(dim_hidden, dim)
         self.norm = nn.LayerNorm(dim_hidden)
         self.mix = nn.Parameter(torch.randn(whole("length", length), length) * 1e-3)
@@ -42,6 +43,7 @@ class SpatialGate(nn.Module):
         """Args:
         mask: Causal, Padding, both, or None.
         """
+        check_rows(x, self.dim, "SpatialGate")
         check_places(x, len(self.mix))
         T = x.shape[1]
         causal, there = parts(mask, "SpatialGate", x)

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from leadline.layers.attention import in_heads, joined, shares
 from leadline.layers.masked_softmax import masked_softmax
 from leadline.layers.masks import Mask, check_rule
-from leadline.layers.positions import check_places
+from leadline.layers.positions import check_places, check_rows
 from leadline.names import lookup
 from leadline.settings import whole
 
@@ -39,6 +39,7 @@ class Synthesizer(nn.Module):
 
     def __init__(self, dim: int, num_heads: int, length: int, kind: str = "dense"):
         super().__init__()
+        self.dim = dim
         self.heads, _, self.dim_head = shares(dim, num_heads, None, None)
         self.length, self.kind = whole("length", length), lookup(kind, KINDS, "kind")
         self.value, self.out = nn.Linear(dim, dim), nn.Linear(dim, dim)
@@ -50,6 +51,7 @@ class Synthesizer(nn.Module):
             self.register_buffer("table", torch.randn(num_heads, length, length))
 
     def forward(self, x: Tensor, mask: Mask | None = None) -> Tensor:
+        check_rows(x, self.dim, "Synthesizer")
         check_places(x, self.length)
         B, T, _ = x.shape
         scores = self.scores(x)
