@@ -214,7 +214,7 @@ class Session:
             losses = [line["train"]["loss"] for line in self.history]
             self._end("diverged", [*before, *self.watch.findings])
             raise DivergedError(
-                "the loss must not run away",
+                "the loss must not diverge",
                 got=f"a mean loss of {losses[-1]:.3g} in epoch {state.epoch} after {state.first_loss:.3g} at the start",
                 do=f"Lower the learning rate (it was {self.settings.lr:g}), or clip the gradient",
             )
@@ -371,12 +371,10 @@ def _check_carried(data: Data, settings: Settings, rule: Rule | None) -> None:
     """What carrying states needs of the data and of the other settings."""
     if not isinstance(data.inputs, Tokens) or data.inputs.task != "next":
         what = f"task {data.inputs.task}" if isinstance(data.inputs, Tokens) else f"{data.target} of {data.name}"
-        raise UserError(
-            "states are carried along a text whose next tokens are learned", got=what, do="Leave carry_state out"
-        )
+        raise UserError("carry_state needs the task next", got=what, do="Leave carry_state out")
     if settings.replacement or rule is not None:
         got = "replacement=True" if settings.replacement else f"rule {type(rule).__name__}"
-        raise UserError("states are carried by gradient descent on rows in their order", got=got, do="Leave it out")
+        raise UserError("carry_state needs gradient descent", got=got, do="Leave it out")
 
 
 def _check_parts(settings: Settings, rule: Rule | None) -> None:

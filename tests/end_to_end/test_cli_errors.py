@@ -103,7 +103,7 @@ LINES = [
     ),
     ("doctor xor --model Linear --no-residual", "Linear does not have this flag", "Linear has no options of its own"),
     ("train xor --likelihood Bernoulli --variance input", "Bernoulli has --label-smoothing", "--likelihood Normal"),
-    ("train xor --variance input", "Bernoulli must be given options that it has", "variance, an option of Normal"),
+    ("train xor --variance input", "Bernoulli does not have this option", "variance, an option of Normal"),
     ("train sine --variance inputs --epochs 1", "variance must be fixed, learned or input", "inputs"),
     (
         "train xor --label-smoothing 1",
@@ -144,9 +144,9 @@ LINES = [
     ("train xor --num none", "must be a whole number", "'none'"),
     ("train xor --residual=1", "takes no value", "--residual"),
     ("train xor --json=1", "takes no value", "--json"),
-    ("train xor --epochs 1 --folder notes.txt", "folder of its own", "notes.txt"),
+    ("train xor --epochs 1 --folder notes.txt", "the folder of a run must be new", "notes.txt"),
     ("train xor --epochs 1 --folder notes.txt/run", "must be writable", "notes.txt"),
-    ("train xor --epochs 1 --folder .", "folder of its own", "exists"),
+    ("train xor --epochs 1 --folder .", "the folder of a run must be new", "exists"),
     ("train xor --lr 1e20 --epochs 1 --hidden 4 --threads 1", "finite", "ower the learning rate"),
     ("resume", "needs the folder of a run", "list runs"),
     ("resume nowhere", "run.json", "does not exist"),
@@ -185,7 +185,7 @@ def test_with_json_the_message_is_the_last_line_too(line, folder, capsys):
 
 
 RUNS = [
-    ("train xor --epochs 1 --folder {run}", "folder of its own", "leadline resume"),
+    ("train xor --epochs 1 --folder {run}", "the folder of a run must be new", "leadline resume"),
     ("evaluate {run} --split tests", "split", "Did you mean test"),
     ("evaluate {run} --split test --data good.csv", "not from both", "Keep one"),
     ("evaluate {run} --data half.csv", "columns that the model was trained on", "colour"),

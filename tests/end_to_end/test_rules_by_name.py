@@ -221,7 +221,7 @@ def test_the_shell_resumes_and_replays_a_run_by_a_rule(tmp_path, capsys):
         ("train moons --model Linear --rule Newton --rigde 1", "Did you mean --ridge"),
         ("train moons --model Linear --rule Newton --keep 1", "Newton has --ridge, --tolerance; --keep is for --rule"),
         ("train moons --ridge 1", "Add --rule LeastSquares or Newton"),
-        ("train moons --rule Hebb", "Hebb's rule needs a memory to write into"),
+        ("train moons --rule Hebb", "Hebb's rule needs a model of memory"),
         ("train separable --model Perceptron --keep x", "--keep must be a whole number"),
     ],
 )

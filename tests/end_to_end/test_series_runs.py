@@ -141,7 +141,7 @@ def test_sequences_are_trained_and_predicted(tmp_path, monkeypatch, capsys):
     assert len(rows) == 40 and rows[0]["id"] == "s0" and {row["predicted"] for row in rows} <= {"up", "down"}
 
 
-@pytest.mark.parametrize(("cell", "said"), [("lru", "not finite (layers.0"), ("elman", "the loss must not run away")])
+@pytest.mark.parametrize(("cell", "said"), [("lru", "not finite (layers.0"), ("elman", "the loss must not diverge")])
 def test_a_recurrence_that_explodes_is_stopped_in_words(tmp_path, monkeypatch, capsys, cell, said):
     monkeypatch.chdir(tmp_path)
     v = np.random.default_rng(0).normal(size=(40, 40))

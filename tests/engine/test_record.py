@@ -35,7 +35,7 @@ def test_a_folder_with_other_things_is_refused(tmp_path):
     with pytest.raises(RunError, match="Move it away"):
         fit(tmp_path / "photos")
     (tmp_path / "file").write_bytes(b"")
-    with pytest.raises(RunError, match="folder of its own"):
+    with pytest.raises(RunError, match="the folder of a run must be new"):
         fit(tmp_path / "file")
 
 

@@ -15,7 +15,7 @@ def test_a_perceptron_ends_with_its_first_epoch_without_a_mistake(tmp_path):
     run = ll.fit(Perceptron(2), data, rule=rule, folder=tmp_path / "run", epochs=500, batch=16, progress=False)
     assert run.reason == "finished" and len(run.history) == rule.epochs < 500
     assert run.history[-1]["train"]["loss"] == 0.0 < run.history[0]["train"]["loss"]
-    assert rule.finished and rule.verdict().startswith("the plane parts the classes")
+    assert rule.finished and rule.verdict().startswith("the plane separates the classes")
     assert run.evaluate("train")["accuracy"] == 1.0
     assert ll.load(tmp_path / "run").reason == "finished"
 

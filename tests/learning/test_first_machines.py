@@ -24,7 +24,7 @@ def test_a_perceptron_never_ends_on_exclusive_or_and_a_circuit_computes_it():
     rule = PerceptronRule(separate(data.train.x, data.train.y))
     run = ll.fit(Perceptron(2), data, rule=rule, epochs=100, progress=False)
     assert run.evaluate("train")["accuracy"] < 1.0 and rule.updates > 100
-    assert "no plane parts the classes" in rule.verdict()
+    assert "no plane separates the classes" in rule.verdict()
     circuit = circuit_of("0110")
     assert torch.equal(circuit(data.train.x).flatten().long(), data.train.y)
 

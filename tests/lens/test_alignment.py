@@ -56,5 +56,5 @@ def test_a_model_without_a_source_is_refused():
 
 
 def test_an_empty_source_is_refused():
-    with pytest.raises(UserError, match="a source must have words to look at. Got an empty one"):
+    with pytest.raises(UserError, match="a source must have tokens to look at. Got an empty one"):
         ll.lens.alignment(EncoderDecoder.tiny(), torch.cat([X, torch.tensor([[0, 0, 0, 0, 0, 1, 4, 9, 6]])]))

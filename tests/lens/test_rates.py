@@ -26,7 +26,7 @@ def test_rates_rise_evenly_and_the_proposal_lies_in_the_fall(view):
     assert np.allclose(steps, steps[0]) and view.rate[0] == pytest.approx(1e-6)
     least = view.rate[view.smooth.argmin()]
     assert 1e-3 < view.proposed <= least / 2.9 and view.verdict.startswith(f"Take {view.proposed:g}: the loss falls")
-    assert view.ended and "runs away at" in view.verdict and view.smooth[-1] > view.smooth.min()
+    assert view.ended and "diverges at" in view.verdict and view.smooth[-1] > view.smooth.min()
 
 
 def test_the_proposal_trains_and_a_hundredth_of_it_does_not(view):
@@ -63,9 +63,9 @@ def noise():
 @pytest.mark.parametrize(
     ("make", "data", "options", "said"),
     [
-        (known, noise(), {}, "less than it is known to over its rows"),
+        (known, noise(), {}, "less than its uncertainty over the rows"),
         (net, DATA, {"high": 1e-3}, "still falls at the highest rate, 0.001; go higher, high="),
-        (net, DATA, {"low": 100.0, "high": 1e6, "optimizer": "sgd"}, "ran away within"),
+        (net, DATA, {"low": 100.0, "high": 1e6, "optimizer": "sgd"}, "diverged within"),
     ],
 )
 def test_where_there_is_no_proposal_the_reason_is_told(make, data, options, said):

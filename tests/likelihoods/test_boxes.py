@@ -264,7 +264,7 @@ def test_it_follows_from_the_target_and_has_no_density():
     assert likelihood.dim_output == 18 and likelihood.names == ("cat", "dog", "eel")
     prediction = likelihood.prediction(torch.zeros(1, 18, 2, 2))
     assert prediction.names == ("cat", "dog", "eel") and len(prediction) == 1
-    with pytest.raises(NoDensity, match="Ask for detections"):
+    with pytest.raises(NoDensity, match="Use detections"):
         prediction.log_prob(torch.zeros(1, 1, 5))
     with pytest.raises(NoDensity, match="only a likelihood has a density"):
         likelihood.distribution(torch.zeros(1, 18, 2, 2))

@@ -12,7 +12,7 @@ def test_it_has_one_output_for_each_class_of_the_target():
 
 
 def test_classes_have_no_interval_and_the_message_says_what_to_ask():
-    with pytest.raises(UserError, match=r"Ask for credible_set\(0.8\)"):
+    with pytest.raises(UserError, match=r"Use credible_set\(0.8\)"):
         Categorical(3).prediction(torch.zeros(2, 3)).interval(0.8)
 
 

@@ -90,7 +90,7 @@ def test_a_prediction_has_the_form_of_y():
     torch.testing.assert_close(prediction.mode[..., :2], y[..., :2], atol=1e-4, rtol=0)
     assert prediction.mode.shape == y.shape and prediction.names == ("head", "foot") and len(prediction) == 3
     assert bool((prediction.scores > 0.7).all() & (prediction.scores <= 0.9).all())
-    with pytest.raises(NoDensity, match="Ask for points"):
+    with pytest.raises(NoDensity, match="Use points"):
         prediction.log_prob(y)
 
 

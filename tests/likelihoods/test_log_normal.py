@@ -42,7 +42,5 @@ def test_what_is_not_positive_is_refused(y, message):
 
 
 def test_several_outputs_are_refused():
-    with pytest.raises(
-        UserError, match="likelihood LogNormal must be given one number a row. Got y: real \\(2 values\\)"
-    ):
+    with pytest.raises(UserError, match="likelihood LogNormal needs one number a row. Got y: real \\(2 values\\)"):
         LogNormal.for_target(Target("real", dim=2))

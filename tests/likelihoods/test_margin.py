@@ -64,7 +64,7 @@ def test_what_has_no_density_says_so():
             lambda p=prediction: p.distribution,
             lambda model=likelihood, out=output: model.distribution(out),
         ):
-            with pytest.raises(NoDensity, match="only a likelihood has a density.*says nothing of probabilities"):
+            with pytest.raises(NoDensity, match="only a likelihood has a density.*a loss without probabilities"):
                 ask()
 
 

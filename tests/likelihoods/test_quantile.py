@@ -105,7 +105,7 @@ def test_levels_that_make_no_sense_are_refused(levels):
 
 
 def test_several_outputs_are_refused():
-    with pytest.raises(UserError, match="likelihood Quantile must be given one number a row"):
+    with pytest.raises(UserError, match="likelihood Quantile needs one number a row"):
         Quantile.for_target(Target("real", dim=2))
 
 

@@ -161,7 +161,7 @@ def test_a_prediction_has_the_probabilities_of_each_place(rows):
         (torch.zeros(4, 2), "whole numbers"),
         (torch.full((4, 2), V), "must lie in 0 … 6"),
         (torch.full((4, 2), -2), "must lie in 0 … 6"),
-        (torch.full((4, 2), -1), "asked somewhere"),
+        (torch.full((4, 2), -1), "some row must have a token"),
     ],
 )
 def test_what_is_no_row_of_tokens_is_refused(y, words):

@@ -281,7 +281,7 @@ def test_an_mlp_is_itself():
 @pytest.mark.parametrize(
     ("make", "said"),
     [
-        (lambda: dense_matrix(nn.ReLU(), (4,)), "Got ReLU, which is not"),
+        (lambda: dense_matrix(nn.ReLU(), (4,)), "Got ReLU, which is neither"),
         (lambda: dense_matrix(nn.MaxPool1d(2), (1, 4)), "Got MaxPool1d"),
         (lambda: tied(nn.Sequential(nn.Linear(2, 2), nn.Tanh()), (2,)), "Got Sequential"),
         (
@@ -291,7 +291,7 @@ def test_an_mlp_is_itself():
         (lambda: as_dense(nn.Sequential(nn.LayerNorm(3)), (3,)), "Got Sequential before its first"),
         (
             lambda: as_dense(nn.Sequential(Skip(nn.Sequential(nn.Linear(3, 3), nn.ReLU()))), (3,)),
-            "Got Sequential, which is not",
+            "Got Sequential, which is neither",
         ),
         (
             lambda: dense_matrix(nn.Conv2d(3, 3, 3, padding=1), (3, 224, 224)),

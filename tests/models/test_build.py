@@ -16,7 +16,7 @@ def test_an_unknown_model_answers_with_the_closest():
 
 
 def test_an_unknown_option_answers_with_the_closest():
-    with pytest.raises(UnknownName, match="MLP must be given options that it has. Got hiden. Did you mean hidden"):
+    with pytest.raises(UnknownName, match="MLP does not have this option. Got hiden. Did you mean hidden"):
         build("MLP", 4, 3, hiden=(8,))
 
 

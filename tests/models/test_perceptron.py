@@ -66,7 +66,7 @@ def test_exclusive_or_cannot_be_parted_and_the_rest_can():
             side = torch.tensor(labels) * 2 - 1
             assert bool((side * (BITS.double() @ found.w + found.b) > 0).all())
         else:
-            assert found.bound is None and str(found) == "no plane parts the classes"
+            assert found.bound is None and str(found) == "no plane separates the classes"
 
 
 def test_without_a_solver_nothing_is_claimed_that_was_not_found(monkeypatch):

@@ -109,5 +109,5 @@ def test_resume_stores_the_rest_only(tmp_path):
 
 
 def test_hebb_needs_a_memory():
-    with pytest.raises(UserError, match="needs a memory to write into. Got a model of type Linear"):
+    with pytest.raises(UserError, match="needs a model of memory. Got a model of type Linear"):
         ll.fit(ll.models.Linear(20, 20), ll.data.patterns(3, 20), rule=Hebb(), epochs=1, progress=False)

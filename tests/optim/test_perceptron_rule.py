@@ -102,7 +102,7 @@ def test_lemmas_and_bound_hold_after_every_mistake():
         assert norm2[-1].item() == pytest.approx(rule.norm2, rel=1e-4)
         assert along[-1].item() == pytest.approx(rule.alignment, rel=1e-4)
         assert rule.radius == pytest.approx(found.radius, rel=1e-5)
-        assert "parts the classes" in rule.verdict() and f"{rule.bound} were the most" in rule.verdict()
+        assert "separates the classes" in rule.verdict() and f"{rule.bound} were the most" in rule.verdict()
 
 
 def test_it_says_that_exclusive_or_never_ends():
@@ -113,11 +113,11 @@ def test_it_says_that_exclusive_or_never_ends():
         rule.step(Batch(x, y), epoch)
         assert not rule.finished
     assert rule.updates > 300 and rule.epochs == 300 and rule.bound is None
-    assert rule.verdict().startswith("no plane parts the classes, so the rule never ends")
+    assert rule.verdict().startswith("no plane separates the classes, so the rule never ends")
     assert float(model.weight.detach().norm()) < 5, "it goes round in circles"
     rule, _ = bound(2)
     rule.step(Batch(x, y), 0)
-    assert "ask ll.models.separate" in rule.verdict()
+    assert "ll.models.separate tells" in rule.verdict()
 
 
 def test_the_pocket_keeps_the_longest_run():
@@ -179,12 +179,12 @@ def test_a_perceptron_goes_through_fit_and_back(tmp_path):
 @pytest.mark.parametrize(
     ("call", "words"),
     [
-        (lambda: PerceptronRule().bind(Linear(2, 1), Bernoulli(), 1), "moves a Perceptron"),
+        (lambda: PerceptronRule().bind(Linear(2, 1), Bernoulli(), 1), "trains a Perceptron"),
         (lambda: PerceptronRule().bind(Perceptron(2, 3), Bernoulli(), 1), "two classes with one unit"),
         (lambda: PerceptronRule(separate(*XOR).__class__(True, torch.ones(5), 0.0, 0.1, 1.0, True)).bind(
             Perceptron(2), Bernoulli(), 1), "rows like the model's"),
         (lambda: bound(2)[0].take_pocket(), "none so far"),
-        (lambda: bound(2)[0].step(Batch(*XOR, weight=torch.ones(4)), 0), "every row alike"),
+        (lambda: bound(2)[0].step(Batch(*XOR, weight=torch.ones(4)), 0), "cannot weigh rows"),
         (lambda: bound(2)[0].step(Batch(XOR[0], XOR[1] + 1), 0), "two classes, 0 and 1"),
         (lambda: bound(2)[0].step(Batch(XOR[0], XOR[1][:, None]), 0), "one label a row"),
     ],

@@ -75,7 +75,7 @@ MEANING: dict[str, str] = {
     "ratio": "how many times as often the commonest class occurs as the rarest",
     "separation": "distance between neighbouring centres",
     "loss": "sum of the squared errors that the best line leaves",
-    "margin": "least distance of a point from the line that parts the classes, below radius",
+    "margin": "least distance of a point from the line that separates the classes, below radius",
     "radius": "largest distance of a point from the origin",
     "sharpness": "how sure the classes are: the probabilities go to 0 and 1 as it grows",
     "concentration": "how closely the values gather around their mean",

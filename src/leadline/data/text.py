@@ -63,9 +63,9 @@ def text(
     """Text of one's own, as tokens.
 
     Args:
-        path: a file of text or a folder of them, in UTF-8 (UTF-16 with its mark, and Latin letters, are found out;
-            either may be packed, .gz); or a table: .csv, .tsv, .parquet or .jsonl.
-        task: "next" token, "masked" tokens, "classes", "pairs", "tags" or "spans"; by default as the columns say, tags
+        path: a file of text or a folder of them, in UTF-8 (UTF-16 with a byte-order mark and Latin-1 are recognised;
+            files may be packed, .gz); or a table: .csv, .tsv, .parquet or .jsonl.
+        task: "next" token, "masked" tokens, "classes", "pairs", "tags" or "spans"; by default by the columns, tags
             for .conllu and .conll, and next for text. For tags a file of lines "word … tag", with a blank line between
             sentences, or CoNLL-U.
         text: the column of a table that holds the text; two of them are read one after the other.
@@ -73,20 +73,20 @@ def text(
             and context as text and the answer as target. A .tsv of two columns without names is pairs; of other files
             that have no line of names they are called column_1, column_2 …
         tokenizer: a `Tokenizer` or its file; by default one is trained on the training texts.
-        kind: of that tokenizer: bpe, wordpiece, unigram, bytes, characters or words.
-        num_tokens: of its vocabulary; by default from 1,024 to 32,768, by the size of the text.
-        target_tokenizer, target_kind: of pairs, the same for the targets alone, where these are not to share one with
-            the sources: letters and sounds are kind="characters", target_kind="words".
-        length: most tokens of a row, from 2 to 65,536; of pairs, of source and target each. By default 256, and of a
+        kind: kind of the tokenizer that is trained: bpe, wordpiece, unigram, bytes, characters or words.
+        num_tokens: size of its vocabulary; by default from 1,024 to 32,768, by the size of the text.
+        target_tokenizer, target_kind: for pairs, a tokenizer or a kind of its own for the targets; by default they
+            share that of the sources. For letters and sounds: kind="characters", target_kind="words".
+        length: most tokens in a row, from 2 to 65,536; for pairs, in source and target each. By default 256, and of a
             table no more than 199 of 200 rows need; longer ones are cut, and counted.
-        p_hidden: part of the words of a row that are hidden, of masked tokens; above 0 and at most 1, 0.15 by default.
-        separator: a regular expression that parts the documents in a file, such as "\\n\\n" or "^Chapter"; by default a
-            file is a document.
+        p_hidden: for task masked, the share of tokens that are masked; above 0, at most 1, by default 0.15.
+        separator: a regular expression that separates the documents in a file, such as "\\n\\n" or "^Chapter"; by
+            default a file is a document.
         every: hold out by place: every k-th document (or row of a table) is test, the one before it val; at least 3.
-        val, test: parts of the documents, drawn at random, 0.05 each by default; rows of a table 0.1. Where there are
-            fewer than three documents, blocks of them, evenly spaced.
-        seed: of that draw, any whole number.
-        cache: keep tokens on disk where they are many or took long.
+        val, test: share of the documents that is held out, drawn at random: by default 0.05 each, of rows of a table
+            0.1. With fewer than three documents, evenly spaced blocks of them.
+        seed: seed for drawing val and test, any whole number.
+        cache: keep the tokens on disk if they are many or took long to make.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:

@@ -267,7 +267,7 @@ class Loop:
         """Go back to the last good state, repeat up to the step that broke, and stand just before it."""
         state = self.state
         if self._good is None:
-            raise RuntimeError("the loop remembers a state before its first step")
+            raise RuntimeError("the loop has a state only from its first step on")
         step, state.epoch, good, tensors, skeleton = self._good
         self._restore(good, tensors, skeleton)
         state.step, state.losses, state.ended = step, [], "diverged"

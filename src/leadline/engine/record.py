@@ -64,7 +64,7 @@ class Record:
         if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
             do = f"Continue it with `leadline resume {folder}`" if (folder / "run.json").exists() else "Move it away"
             raise RunError(
-                "a run must have a folder of its own",
+                "the folder of a run must be new",
                 got=f"{folder}, which exists",
                 do=f"{do}, or name another with --folder",
             )

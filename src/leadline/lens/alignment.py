@@ -118,7 +118,7 @@ def alignment(
     first = getattr(seen.model, "len_source", None)
     if not isinstance(first, int):
         raise UserError(
-            "an alignment is of a model that reads a source and writes a target",
+            "an alignment needs a model that reads a source and writes a target",
             got=type(seen.model).__name__,
             do="Take EncoderDecoder, Transformer or T5",
         )
@@ -130,7 +130,7 @@ def alignment(
     pad, words = getattr(seen.model, "pad", 0), words_of(x, seen.inputs)
     lengths = [(int(s), 1 + int(t)) for s, t in zip((x[:, :first] != pad).sum(1), (x[:, first + 1 :] != pad).sum(1))]
     if not all(s for s, _ in lengths):
-        raise UserError("a source must have words to look at", got="an empty one", do="Leave it out")
+        raise UserError("a source must have tokens to look at", got="an empty one", do="Leave it out")
     plain = isinstance(seen.inputs, Tokens) and seen.inputs.tokenizer.kind == "words"
     said = [
         [w.removeprefix("␣") if plain else w for w in row[first + 1 : first + t]] for row, (_, t) in zip(words, lengths)

@@ -192,7 +192,7 @@ def answer_of(prediction: Prediction, output: int | str = 0) -> Answer:
         return Answer(prediction, None, "classes")
     if not isinstance(prediction, Prediction):
         raise UserError(
-            "a prediction must be what run.predict or a likelihood's prediction gives",
+            "a prediction must come from run.predict or likelihood.prediction",
             got=type(prediction).__name__,
             do="Pass run.predict(rows)",
         )

@@ -94,7 +94,9 @@ def bracketing(
     down = -grad(loss)(loss.centre)
     way = down if direction is None else vector(direction, loss.centre)
     if not bool(way.abs().sum() > 0):
-        raise UserError("there must be a way down", got="weights where the gradient is 0", do="Pass direction=")
+        raise UserError(
+            "the loss must fall in some direction", got="weights where the gradient is 0", do="Pass direction="
+        )
 
     def height(s: float | Tensor) -> float:
         return float(loss(loss.centre + s * way))

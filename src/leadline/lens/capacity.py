@@ -120,7 +120,9 @@ def vc_dimension(fit: Fit, points: Tensor) -> Shattering:
     _check(fit, points)
     if len(points) > 10:
         raise UserError(
-            "every labelling of every set is tried: 10 points at most", got=f"{len(points)}", do="Pass fewer points"
+            "every labelling of every set is tried, so there can be at most 10 points",
+            got=f"{len(points)}",
+            do="Pass fewer points",
         )
     sizes, shares, largest = [], [], 0
     for d in range(1, len(points) + 1):

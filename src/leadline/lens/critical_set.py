@@ -115,7 +115,7 @@ def critical_set(model: nn.Module | Fitted, data: Any = None, row: int = 0, spli
     pools = [module for module in model.modules() if isinstance(module, SetPool)]
     if not pools or any(pool.how != "max" for pool in pools):
         raise UserError(
-            "critical points are those of maxima over members",
+            "critical points need a maximum over members",
             got=f"a {type(model).__name__} with {' and '.join({pool.how for pool in pools}) or 'none'}",
             do='Look at a PointNet, or at DeepSets with pool="max"',
         )

@@ -237,7 +237,7 @@ def _grid(window: Any, num: int, points: np.ndarray) -> np.ndarray:
         raise UserError("window must be (least, largest)", got=given("window", window), do="Write window=(0, 1)")
     low, high = (real("window", end) for end in window)
     if not low < high:
-        raise UserError("window must be (least, largest)", got=given("window", window), do="Turn it round")
+        raise UserError("window must be (least, largest)", got=given("window", window), do="Swap the two")
     return np.linspace(low, high, num)
 
 

@@ -123,7 +123,7 @@ def edge_attention(model: Any) -> EdgeAttention:
     found += [(call.name, *_of_matrix(call.weights)) for call in calls if call.weights.shape[2:] == (len(graph),) * 2]
     if not found:
         raise UserError(
-            "the network must look along edges",
+            "the network must have attention along edges",
             got=f"{type(net).__name__}, which has no attention",
             do="Take GAT, GraphTransformer, or MessageNet with aggregate='attention'",
         )

@@ -111,14 +111,14 @@ def _table(model: Any, path: str | None) -> nn.Embedding:
 def _code(token: str | int, inputs: Inputs, size: int) -> int:
     if isinstance(token, str):
         if not isinstance(inputs, Tokens):
-            raise UserError(
-                "words need the run whose tokenizer knows them", got=f"{token!r}", do="Pass run, or numbers"
-            )
+            raise UserError("words need the run that has their tokenizer", got=f"{token!r}", do="Pass run, or numbers")
         own = inputs.tokenizer
         found = own.id(token)
         cut = [found] if found is not None else own.encode(token)
         if len(cut) != 1:
             parts = " ".join(word(inputs, code) for code in cut)
-            raise UserError("a word must be one token", got=f"{token!r}, which is {parts}", do="Ask about one of them")
+            raise UserError(
+                "a word must be a single token", got=f"{token!r}, which is {parts}", do="Ask about one of them"
+            )
         return cut[0]
     return whole("token", token, 0, size - 1)

@@ -38,7 +38,7 @@ _WIDE = 24  # places of a row that are drawn
 
 @dataclass(frozen=True, eq=False)
 class LogitLens(View):
-    """What would be said after each layer.
+    """What each layer would predict.
 
     Args:
         layers: their paths; the first entry of what follows is before them all.
@@ -83,7 +83,7 @@ class LogitLens(View):
         ax.set_xticks(range(count), self.true[row][:count], rotation=60, ha="right", fontsize=7.5)
         ax.set_yticks(range(len(self.rank)), ["embedded", *(f"after {k + 1}" for k in range(len(self.layers)))])
         ax.invert_yaxis()
-        label(ax, "What would be said after each layer", "the token that is asked for", "")
+        label(ax, "What each layer would predict", "the token to predict", "")
         colour_bar(ax, mesh, "probability of the true one")
         side.plot(self.median_rank, range(len(self.rank)), "o-", ms=4, color=SOFT)
         side.set_xscale("log")
@@ -129,7 +129,7 @@ def logit_lens(
     asked = _next(seen.x) if own is None else own.cpu().long()
     if found[0].dim() != 3 or found[0].shape[:2] != asked.shape or int(asked.max()) >= found[0].shape[2]:
         raise ShapeError(
-            "the model must score tokens at every place that is asked about",
+            "the model must score tokens at every place",
             got=f"an output of shape {tuple(found[0].shape)} for y of shape {tuple(asked.shape)}, "
             f"tokens up to {int(asked.max())}",
             do="Take a model of language, or pass y",

@@ -75,7 +75,7 @@ def held_in(model: nn.Module) -> HeldGraph:
     found = next((part for part in model.modules() if isinstance(part, HeldGraph)), None)
     if found is None:
         raise UserError(
-            "a lens on graphs looks at a network that holds one",
+            "a lens on graphs needs a network that holds a graph",
             got=type(model).__name__,
             do="Pass a network on graphs, such as ll.models.GCN, or a run of one",
         )

@@ -216,18 +216,18 @@ def _judged(rate: np.ndarray, loss: np.ndarray, before: float, error: float, num
         why = "the first loss is not finite, so no rate can help; look at the data and the first weights"
         return view(None, f"No proposal: {why}.")
     if whole_ <= num // 10:
-        why = f"the loss ran away within {len(loss)} steps, at rates from {rate[0]:.2g} on; begin lower, low="
+        why = f"the loss diverged within {len(loss)} steps, at rates from {rate[0]:.2g} on; start lower, low="
         return view(None, f"No proposal: {why}.")
     least = int(smooth[:whole_].argmin())
     fall = before - float(smooth[least])
     if fall <= error:
-        why = f"the loss fell by {max(fall, 0.0):.2g}, less than it is known to over its rows, {error:.2g}; "
+        why = f"the loss fell by {max(fall, 0.0):.2g}, less than its uncertainty over the rows, {error:.2g}; "
         return view(None, f"No proposal: {why}take more steps, num=, and see that y depends on x.")
     if not ended and least >= num - 3:
         return view(None, f"No proposal: the loss still falls at the highest rate, {rate[-1]:.2g}; go higher, high=.")
     steepest = int(np.gradient(smooth[:whole_], np.log(rate[:whole_]))[: least + 1].argmin())
     proposed = float(f"{min(float(rate[steepest]), float(rate[least]) / 3):.2g}")  # eq. 4
     why = f"the loss falls most steeply near {rate[steepest]:.2g}, is least at {rate[least]:.2g}"
-    rises = f" and is above its beginning again at {rate[-1]:.2g}" if loss[-1] > before else " and does not run away"
-    why += f" and runs away at {rate[-1]:.2g}" if ended else rises
+    rises = f" and is above its beginning again at {rate[-1]:.2g}" if loss[-1] > before else " and does not diverge"
+    why += f" and diverges at {rate[-1]:.2g}" if ended else rises
     return view(proposed, f"Take {proposed:g}: {why}.")

@@ -103,7 +103,7 @@ def simplex(
         if answer.kind != "classes" or rows.y.dim() != 1 or answer.probabilities.shape[1] != 3:
             count = f"{answer.probabilities.shape[1]} classes" if answer.kind == "classes" else answer.kind
             raise UserError(
-                "a simplex is drawn for probabilities of three classes",
+                "a simplex needs probabilities of three classes",
                 got=f"{count} of {type(family).__name__}",
                 do="Look at ll.lens.boundary or ll.lens.curve instead",
             )

@@ -105,7 +105,7 @@ def tied(module: nn.Module, shape: int | tuple[int, ...], *, most: int = 4096) -
         whole("shape", n, 1, usual=6)
     if max(int(np.prod(shape)), int(np.prod(_made(module, shape)))) > most:
         raise ShapeError(
-            "the matrix must be of a size to look at", got=f"inputs of shape {shape}", do="Pass a smaller shape"
+            "the matrix must be small enough to draw", got=f"inputs of shape {shape}", do="Pass a smaller shape"
         )
     numbers = numbered(module, shape).numpy()
     matrix, _ = dense_matrix(copy.deepcopy(module).double(), shape)

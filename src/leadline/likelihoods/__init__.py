@@ -122,7 +122,7 @@ def likelihood_for(target: Target, name: str | None = None, **options: Any) -> L
         raise UserError(
             f"likelihood {family.__name__} must fit the target",
             got=f"{target}",
-            do=f'Take it of each of them, with likelihood="Joint" and families="{family.__name__}"'
+            do=f'Use one for each of them, with likelihood="Joint" and families="{family.__name__}"'
             if each
             else f"Leave the likelihood out, and {DEFAULTS.get(target.kind, 'Normal')} is taken; or, if the values are "
             f'of that kind, say so with kind="{family.kinds[0]}"',
@@ -132,7 +132,7 @@ def likelihood_for(target: Target, name: str | None = None, **options: Any) -> L
         if option not in known:
             have = [other.__name__ for other in LIKELIHOODS.values() if option in choices(other)]
             raise UnknownName(
-                f"{family.__name__} must be given options that it has",
+                f"{family.__name__} does not have this option",
                 got=option + (f", an option of {' and '.join(have)}" if have else ""),
                 do=f"{family.__name__} has {', '.join(known)}" if have else suggest(option, known).rstrip("."),
             )

@@ -42,7 +42,7 @@ MOST = 100  # detections of a picture that are scored
 _CONSIDERED = 400  # predictors of a picture that suppression looks at
 _FAINT = 0.001  # score from which on a detection is scored
 _WHAT = "the loss of boxes"
-_INSTEAD = "Ask for detections(), whose scores rank them"
+_INSTEAD = "Use detections(), whose scores rank the boxes"
 
 
 class Boxes(Likelihood):

@@ -86,5 +86,5 @@ class CategoricalPrediction(ClassPrediction):
         raise UserError(
             "an interval needs values in an order, and classes have none",
             got=f"interval({level}) of a Categorical prediction",
-            do=f"Ask for credible_set({level}), the fewest classes that hold y with that probability",
+            do=f"Use credible_set({level}), the fewest classes that hold y with that probability",
         )

@@ -34,7 +34,7 @@ from leadline.settings import real, whole
 
 SHARES = (0.05, 0.1)  # r of eq. 6
 _WHAT = "the loss of heat maps"
-_INSTEAD = "Ask for points, and for scores, the heights of their peaks"
+_INSTEAD = "Use points, and scores, the heights of their peaks"
 
 
 class HeatMaps(Likelihood):

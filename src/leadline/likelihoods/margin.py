@@ -118,7 +118,7 @@ class Distance(Likelihood):
         elif callable(measure) and getattr(measure, "__name__", "<lambda>").isidentifier():
             if DISTANCES.get(measure.__name__, measure) is not measure and measure.__name__ in _OWN:
                 raise UserError(
-                    "a distance of yours must not take the name of a known one", got=measure.__name__, do="Rename it"
+                    "your own distance must not have the name of a known one", got=measure.__name__, do="Rename it"
                 )
             DISTANCES[measure.__name__] = measure
             self.measure = measure.__name__
@@ -234,6 +234,6 @@ def no_density(what: str, asked: str, instead: str = "") -> NoDensity:
     """The message that there is no probability here."""
     return NoDensity(
         "only a likelihood has a density",
-        got=f"a question for {asked} of {what}, which measures and says nothing of probabilities",
-        do=instead or "Ask for the mode; or fit with Bernoulli, or with Normal",
+        got=f"{asked} of {what}, which is a loss without probabilities",
+        do=instead or "Use the mode; or fit with Bernoulli, or with Normal",
     )

@@ -79,7 +79,7 @@ class MultivariateNormal(Likelihood):
     def for_target(cls, target: Target, **options: Any) -> MultivariateNormal:
         if target.dim < 2:
             raise UserError(
-                "likelihood MultivariateNormal must be given at least 2 numbers a row", got=f"{target}", do="Use Normal"
+                "likelihood MultivariateNormal needs at least 2 numbers a row", got=f"{target}", do="Use Normal"
             )
         names = target.names if target.columns else ()
         return cls(dim=target.dim, shift=target.shift, scale=target.scale, names=names, **options)

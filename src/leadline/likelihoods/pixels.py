@@ -218,5 +218,5 @@ class PixelsPrediction(ClassPrediction):
         raise UserError(
             "a quantile needs values in an order, and classes have none",
             got=f"quantile({q}) of a Pixels prediction",
-            do="Ask for the mode, or for probabilities",
+            do="Use the mode, or probabilities",
         )

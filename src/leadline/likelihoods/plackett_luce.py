@@ -166,5 +166,5 @@ def _no_order(asked: str) -> UserError:
     return UserError(
         "quantiles and intervals need values in an order, and rankings have none",
         got=f"{asked} of a PlackettLuce prediction",
-        do="Ask for first, the chances of the first place; mean, the mean places; before(k, l); or samples",
+        do="Use first, the probabilities of the first place; mean, the mean places; before(k, l); or samples",
     )

@@ -201,12 +201,12 @@ class Tokens(Likelihood):
         low, high = (int(end) for end in y.aminmax()) if y.numel() else (0, 0)
         if low < NOTHING or high >= self.num_tokens:
             raise DataError(
-                f"tokens must lie in 0 … {self.num_tokens - 1}, or be {NOTHING} where nothing is asked",
+                f"tokens must lie in 0 … {self.num_tokens - 1}, or be {NOTHING} where there is nothing to predict",
                 got=f"values from {low} to {high}",
                 do="Use the tokenizer that the model was built for",
             )
         if low == high == NOTHING:
-            raise DataError("something must be asked somewhere", got="-1 at every place", do="Pass tokens")
+            raise DataError("some row must have a token to predict", got="-1 at every place", do="Pass tokens")
 
     def check_output(self, output: Tensor, y: Tensor) -> None:
         if output.shape != (*y.shape, self.num_tokens):
@@ -287,5 +287,5 @@ class TokensPrediction(ClassPrediction):
         raise UserError(
             "a quantile needs values in an order, and tokens have none",
             got=f"quantile({q}) of a Tokens prediction",
-            do="Ask for the mode, or for probabilities",
+            do="Use the mode, or probabilities",
         )

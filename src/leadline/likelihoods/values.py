@@ -39,10 +39,10 @@ def check_one_output(family: str, target: Target) -> None:
     """The target must be one number a row."""
     if target.dim != 1:
         raise UserError(
-            f"likelihood {family} must be given one number a row",
+            f"likelihood {family} needs one number a row",
             got=f"{target}",
-            do=f'Take it of each of them, with likelihood="Joint" and families="{family}"; or Normal, or a '
-            "MultivariateNormal if the outputs go together",
+            do=f'Use one for each of them, with likelihood="Joint" and families="{family}"; or Normal, or a '
+            "MultivariateNormal if the outputs are correlated",
         )
 
 

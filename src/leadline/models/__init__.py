@@ -189,7 +189,7 @@ def build(
             have = [other for other, kind in MODELS.items() if option in choices(kind)]
             own = ", ".join(known) or "none of its own"
             raise UnknownName(
-                f"{model_type.__name__} must be given options that it has",
+                f"{model_type.__name__} does not have this option",
                 got=option + (f", an option of {' and '.join(have)}" if have else ""),
                 do=f"{model_type.__name__} has {own}" if have or not known else suggest(option, known).rstrip("."),
             )

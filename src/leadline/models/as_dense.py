@@ -195,9 +195,9 @@ def _matrix(precise: nn.Module, shape: tuple[int, ...]) -> tuple[Tensor, Tensor]
 def _agree(what: str, found: Tensor, expected: Tensor) -> None:
     if not torch.allclose(found, expected, rtol=1e-9, atol=1e-9 * (1 + float(expected.abs().max()))):
         raise UserError(
-            "a matrix is of what is affine, and a dense network of a chain that is affine between activations and "
-            "maximum pooling",
-            got=f"{what}, which is not",
+            "only an affine layer has a matrix, and only a chain of affine layers, activations and maximum pooling has "
+            "a dense network",
+            got=f"{what}, which is neither",
             do="Pass a convolution, mean pooling, upsampling or the like, or an nn.Sequential of such and activations",
         )
 

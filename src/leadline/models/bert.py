@@ -49,14 +49,14 @@ class BERT(nn.Module, Configured):
         num_tokens: V, tokens of the vocabulary.
         length: most tokens of a row.
         dim_output: what is answered: num_tokens with head tokens, 2 with head span.
-        head: what is answered: "tokens", "classes", "tags" or a "span"; by default as the data ask.
+        head: what is answered: "tokens", "classes", "tags" or a "span"; by default by the data.
         dim: width, a multiple of num_heads.
-        num_layers: of attention and a network each, at least 1.
-        num_heads: of each attention, at least 1.
-        dim_hidden: of the network between; four times the width by default.
-        p_drop: of embeddings, attention weights and what a branch adds, while training.
-        activation: of the network between, and before the scores of words.
-        eps: of the normalisations, above 0.
+        num_layers: layers of attention and a feed-forward network, at least 1.
+        num_heads: heads of each attention, at least 1.
+        dim_hidden: width inside the feed-forward networks; four times dim by default.
+        p_drop: probability of dropout after embeddings, attention weights and branches.
+        activation: activation of the feed-forward networks and of the head.
+        eps: ε of the normalisations, above 0.
         pad: the token that fills rows, at which nothing looks; None where rows are full.
         sep: the token behind a sentence; None has one segment only.
 

@@ -51,18 +51,18 @@ POSITIONS = {name: name for name in ("learned", "rotary", "alibi", "sinusoidal",
 
 class GPT(nn.Module, Configured):
     """Args:
-        num_tokens: V, words of the vocabulary.
-        length: T, most words of a row.
+        num_tokens: V, tokens of the vocabulary.
+        length: T, most tokens of a row.
         dim: width of the stream, a multiple of num_heads.
-        num_layers: of attention and a feed-forward network each.
-        num_heads: of each attention, at least 1.
+        num_layers: layers of attention and a feed-forward network.
+        num_heads: heads of each attention, at least 1.
         dim_hidden: width inside the feed-forward networks; four times dim by default.
-        p_drop: of a unit of the embeddings and of what branches give, from 0 to below 1.
+        p_drop: probability of dropout after embeddings and branches, from 0 to below 1.
         activation: a name in leadline.layers.activation.ACTIVATIONS.
         norm: how the stream is normalised, "layer" or "rms".
-        positions: how places are told, "learned", "rotary", "alibi", "sinusoidal" or "none".
-        tied: words are scored by their own embeddings.
-        window: words back that every second layer sees; none is all of them.
+        positions: how the model knows positions, "learned", "rotary", "alibi", "sinusoidal" or "none".
+        tied: the output layer shares the weights of the embeddings.
+        window: tokens back that every second layer sees; None is all of them.
         end: the token that closes a document, where documents share rows.
 
     >>> GPT(num_tokens=100, length=16, dim=32, num_layers=2, num_heads=4)(torch.ones(2, 16, dtype=torch.long)).shape

@@ -32,7 +32,7 @@ _CLOSE = 1e-4  # v is near enough when its margin is within this share of its le
 @dataclass(frozen=True, eq=False)
 class Separation:
     """Args:
-    separable: whether some plane parts the classes; None where that was not decided.
+    separable: whether some plane separates the classes; None where that was not decided.
     w, b: a separating plane with |(w, b)| = 1 in the space of (1); the widest up to rounding. None where there is none.
     margin: γ of that plane.
     radius: R.
@@ -48,15 +48,15 @@ class Separation:
 
     @property
     def bound(self) -> int | None:
-        """Eq. 4; None where no plane parts the classes."""
+        """Eq. 4; None where no plane separates the classes."""
         return novikoff(self.radius, self.margin) if self.separable else None
 
     def __str__(self) -> str:
         if self.separable is None:
             return "not decided: no separating plane was found, and scipy is not installed to rule one out"
         if not self.separable:
-            return "no plane parts the classes"
-        return f"a plane parts the classes with margin {self.margin:.4g}; at most {self.bound} mistakes to find one"
+            return "no plane separates the classes"
+        return f"a plane separates the classes with margin {self.margin:.4g}; at most {self.bound} mistakes to find one"
 
 
 @dataclass(frozen=True, eq=False)

@@ -47,19 +47,19 @@ EPS = 1e-6
 class T5(nn.Module, Configured):
     """Args:
         num_tokens: V.
-        length: T, most words of a target.
-        len_source: S, words of a source with its padding.
+        length: T, most tokens of a target.
+        len_source: S, tokens of a source with its padding.
         dim: width of the stream.
-        num_layers: of the encoder, at least 1.
-        num_heads: of each attention, at least 1.
+        num_layers: layers of the encoder, at least 1.
+        num_heads: heads of each attention, at least 1.
         dim_head: width of a head; all heads together may be wider than dim.
         dim_hidden: width inside the feed-forward networks.
-        num_decoder_layers: as many as the encoder has by default.
+        num_decoder_layers: layers of the decoder; by default as many as the encoder has.
         gated: feed-forward networks have a gate, as from version 1.1 on.
-        tied: words are scored by their own embeddings.
+        tied: the output layer shares the weights of the embeddings.
         num_buckets: ranges of offsets, even, at least 4.
         furthest: the offset from which on all are in one range.
-        p_drop: of a unit of the embeddings and of what branches give, from 0 to below 1.
+        p_drop: probability of dropout after embeddings and branches, from 0 to below 1.
         pad: the token that fills a source.
         start: the token that a target begins with; pad by default.
         end: the token that closes a target.

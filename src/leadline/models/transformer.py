@@ -47,19 +47,19 @@ POSITIONS = {name: name for name in ("sinusoidal", "learned", "none")}
 
 class Transformer(nn.Module, Configured):
     """Args:
-        num_tokens: V, words of the one vocabulary.
-        length: T, most words of a target.
-        len_source: S, words of a source with its padding.
+        num_tokens: V, tokens of the one vocabulary.
+        length: T, most tokens of a target.
+        len_source: S, tokens of a source with its padding.
         dim: width of the stream, a multiple of num_heads.
-        num_layers: of the encoder, and of the decoder.
-        num_heads: of each attention, at least 1.
+        num_layers: layers of the encoder, and of the decoder.
+        num_heads: heads of each attention, at least 1.
         dim_hidden: width inside the feed-forward networks; four times dim by default.
-        p_drop: of a unit of the embeddings and of what branches give, from 0 to below 1.
-        order: where the normalisations stand, "pre" or "post".
+        p_drop: probability of dropout after embeddings and branches, from 0 to below 1.
+        order: where the normalisations are, "pre" or "post".
         positions: "sinusoidal", "learned", or "none", to which a source is a bag of words.
-        tied: words are scored by their own embeddings.
+        tied: the output layer shares the weights of the embeddings.
         pad: the token that fills a source.
-        num_source_tokens: words of a source's own vocabulary; None where it is that of the targets.
+        num_source_tokens: tokens of a source's own vocabulary; None where it is that of the targets.
 
     >>> model = Transformer(num_tokens=100, length=8, len_source=10, dim=32)
     >>> model(torch.ones(2, 18, dtype=torch.long)).shape

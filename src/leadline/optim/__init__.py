@@ -89,7 +89,7 @@ def rule_from(wish: Rule | type[Rule] | str, **options: Any) -> Rule:
     for option in options:
         if option not in known:
             own = suggest(option, known).rstrip(".") if known else f"{kind.__name__} has none"
-            raise UnknownName(f"{kind.__name__} must be given options that it has", got=option, do=own)
+            raise UnknownName(f"{kind.__name__} does not have this option", got=option, do=own)
     return kind(**options)
 
 

@@ -95,7 +95,9 @@ class BayesianLinear(PassRule):
             )
         super().bind(model, likelihood, total_steps)
         if self.map.bias is None:
-            raise UserError("BayesianLinear needs a map with an offset", got="bias=False", do="Build it with bias=True")
+            raise UserError(
+                "BayesianLinear needs a linear map with a bias", got="bias=False", do="Build it with bias=True"
+            )
 
     @property
     def posterior(self) -> Posterior:

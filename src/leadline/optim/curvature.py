@@ -46,7 +46,7 @@ class Curvature(Descent):
         count = sum(p.numel() for p in self.moved())
         if count > MOST:
             raise UserError(
-                f"{type(self).__name__} needs at most {MOST:,} parameters, for it solves for all of them together",
+                f"{type(self).__name__} needs at most {MOST:,} parameters, because it solves for all of them at once",
                 got=f"{count:,}",
                 do="Leave rule out and pass optimizer='lbfgs' or 'adamw', or take a smaller network",
             )

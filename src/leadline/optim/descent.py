@@ -34,7 +34,7 @@ class Descent(Rule, Configured):
         moved = {name: p for name, p in self.objective.named_parameters() if p.requires_grad}
         if not moved:
             raise UserError(
-                f"{type(self).__name__} needs weights to move",
+                f"{type(self).__name__} needs weights to train",
                 got=f"a {type(model).__name__} without any",
                 do="Unfreeze some",
             )

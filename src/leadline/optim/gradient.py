@@ -54,14 +54,14 @@ class Gradient(Rule):
         parted = [type(r).__name__ for r in self.regularizers if r.whole_batch]
         if parted and settings.accumulate > 1:
             raise UserError(
-                f"{' and '.join(parted)} need the rows of a step together",
+                f"{' and '.join(parted)} need all rows of a step at once",
                 got=f"accumulate={settings.accumulate}",
                 do="Leave accumulate out, or the regulariser",
             )
         if isinstance(schedule, torch.optim.lr_scheduler.ReduceLROnPlateau):
             raise UserError(
-                "a schedule must follow from the step alone",
-                got="ReduceLROnPlateau, which asks for a metric",
+                "a schedule must depend on the step alone",
+                got="ReduceLROnPlateau, which needs a metric",
                 do="Use schedule='cosine', or stop early with patience=10",
             )
         self._given, self._schedule = optimizer, schedule

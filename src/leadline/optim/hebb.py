@@ -46,7 +46,7 @@ class Hebb(Rule, Configured):
     def bind(self, model: nn.Module, likelihood: Likelihood, total_steps: int) -> None:
         if not isinstance(model, (Hopfield, DenseMemory, ModernHopfield)):
             raise UserError(
-                "Hebb's rule needs a memory to write into",
+                "Hebb's rule needs a model of memory",
                 got=f"a model of type {type(model).__name__}",
                 do="Use Hopfield, DenseMemory or ModernHopfield, or leave the rule out",
             )

@@ -77,7 +77,7 @@ class Newton(PassRule):
         self.centre: Tensor | None = None
         if self.weights.numel() > _MOST:
             raise UserError(
-                f"Newton needs at most {_MOST} weights, for it solves for all of them together",
+                f"Newton needs at most {_MOST} weights, because it solves for all of them at once",
                 got=f"{self.weights.numel()}",
                 do="Leave rule out and pass optimizer='lbfgs'",
             )
@@ -172,8 +172,8 @@ class Newton(PassRule):
 
     def _separable(self, seen: str) -> None:
         raise UserError(
-            "the classes must overlap, or there are no best weights: the loss falls for ever while they grow",
-            got=f"classes that a hyperplane tells apart, with {seen}",
+            "the classes must overlap, otherwise there are no best weights: the loss falls forever while they grow",
+            got=f"classes that a hyperplane separates, with {seen}",
             do="Pass Newton(ridge=1.0), or give the likelihood a label_smoothing above 0",
         )
 

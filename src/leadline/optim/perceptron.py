@@ -8,8 +8,8 @@
 The order is that of the epoch, and the result does not depend on how rows are batched. Between two mistakes w stands
 still: so the next mistake is found by a matrix product over rows ahead, as many as mistakes are rare.
 
-It ends when an epoch has no mistake. Where no plane parts the classes it never does; then the pocket holds the weights
-that went longest without a mistake (Gallant, 1990).
+It ends when an epoch has no mistake. Where no plane separates the classes it never does; then the pocket holds the
+weights that went longest without a mistake (Gallant, 1990).
 
 Notation   t -> updates;  |w|² -> norm2;  uᵀw -> alignment;  R -> radius, of the rows seen so far;  y -> code 0 is -1
 """
@@ -79,13 +79,13 @@ class PerceptronRule(Rule, Configured):
     def bind(self, model: nn.Module, likelihood: Likelihood, total_steps: int) -> None:
         if not isinstance(model, Perceptron):
             raise UserError(
-                "PerceptronRule moves a Perceptron",
+                "PerceptronRule trains a Perceptron",
                 got=f"a model of type {type(model).__name__}",
                 do="Use ll.models.Perceptron, or leave the rule out",
             )
         if model.dim_output != 1:
             raise ShapeError(
-                "PerceptronRule parts two classes with one unit",
+                "PerceptronRule separates two classes with one unit",
                 got=f"dim_output={model.dim_output}",
                 do="Use dim_output=1, or leave the rule out: gradient descent takes any number of classes",
             )
@@ -126,7 +126,7 @@ class PerceptronRule(Rule, Configured):
         """Eq. 1 for rows in order; for each batch the mean of max(0, -y (wᵀx + b)), each row scored as it came."""
         if rows.weight is not None:
             raise DataError(
-                "PerceptronRule takes every row alike", got="weights of rows", do="Leave them out, or name an optimizer"
+                "PerceptronRule cannot weigh rows", got="weights of rows", do="Leave them out, or name an optimizer"
             )
         model = self.model
         w = model.weight[0].cpu().numpy() if model.weight.is_cuda else model.weight.detach()[0].numpy()
@@ -233,14 +233,14 @@ class PerceptronRule(Rule, Configured):
         """How it ended, or why it does not end, in a sentence."""
         spent = f"{counted(self.updates, 'mistake')} in {counted(self.epochs, 'epoch')}"
         if self.finished:
-            return f"the plane parts the classes, after {spent}, the last without one" + (
+            return f"the plane separates the classes, after {spent}, the last without one" + (
                 f"; {self.bound} were the most it could take" if self.bound is not None else ""
             )
         if self.separation is not None and self.separation.separable is False:
-            return f"no plane parts the classes, so the rule never ends; {spent} so far"
+            return f"no plane separates the classes, so the rule never ends; {spent} so far"
         if self.bound is not None:
             return f"not ended after {spent}, but it will: at most {self.bound}"
-        return f"not ended after {spent}: ask ll.models.separate whether a plane parts the classes at all"
+        return f"not ended after {spent}: ll.models.separate tells whether any plane separates the classes"
 
     @torch.no_grad()
     def take_pocket(self) -> None:
@@ -250,7 +250,7 @@ class PerceptronRule(Rule, Configured):
         after `run = ll.load(folder)`, take it again by `run.rule.take_pocket()`.
         """
         if self.pocket is None:
-            raise UserError("the pocket holds weights once rows were seen", got="none so far", do="Fit first")
+            raise UserError("the pocket has no weights before rows were seen", got="none so far", do="Fit first")
         self.model.weight[0] = torch.from_numpy(self.pocket.w).to(self.model.weight)
         if self.model.bias is not None:
             self.model.bias.fill_(self.pocket.b)
@@ -296,7 +296,7 @@ def _labels(y: Tensor) -> np.ndarray:
     label = y.detach().to("cpu", torch.float32).numpy()
     label = label if label.min() < 0 else 2 * label - 1
     if not (label * label == 1).all():
-        raise DataError("PerceptronRule parts two classes, 0 and 1", got=f"label {float(y.max()):g}", do="Keep two")
+        raise DataError("PerceptronRule separates two classes, 0 and 1", got=f"label {float(y.max()):g}", do="Keep two")
     return label
 
 
