@@ -261,6 +261,18 @@ def test_training_decides_what_a_comma_means():
     assert kept.last(table_of(rows))[1][0].one.values.tolist() == [1.234] * 10
 
 
+@pytest.mark.parametrize(
+    ("digits", "said"),
+    [(3, "v: 14,126 is read as 14126; if a decimal sign is meant"), (2, "decimals are written with a")],
+)
+def test_what_a_comma_is_taken_for_is_told(tmp_path, digits, said):
+    written = "".join(f"{k};{14.126 + k:.{digits}f}\n".replace(".", ",") for k in range(90))
+    (tmp_path / "s.csv").write_text("t;v\n" + written)
+    data = ll.data.load(tmp_path / "s.csv", target="v", time="t", horizon=3)
+    assert any(note.startswith(said) for note in data.account.notes)
+    assert not any("comma" in note or "decimal" in note for note in _made(_table()).account.notes)
+
+
 @pytest.mark.parametrize("form", ["{0}Q{1}", "{0}-Q{1}", "{0} Q{1}", "{0}q{1}", "Q{1} {0}"])
 def test_quarters_are_read_as_their_first_day(form):
     quarters = [form.format(1983 + k // 4, k % 4 + 1) for k in range(60)]
@@ -330,7 +342,11 @@ def test_missing_values_of_the_target_are_gaps():
         ({"v": ["cat"] * 90}, {}, "v, the target of a series, must hold finite numbers. Got 'cat' in row 0"),
         ({"v": [*map(str, range(89)), "x"]}, {}, "must hold finite numbers. Got 'x' in row 89"),
         ({"v": [4.0] * 90}, {}, "must have at least two values. Got 4 in all 90 rows"),
-        ({"v": [4.0] * 70 + [5.0] * 20}, {}, "must vary in the training part.*1 series constant in the training part"),
+        (
+            {"v": [4.0] * 70 + [5.0] * 20},
+            {},
+            "must vary in the training part.*1 series with one and the same value in the training",
+        ),
         ({}, {"horizon": 90}, "longer than the horizon of 90 steps. Got 90 values"),
         ({}, {"horizon": 40}, "must vary in the training part, and that must be longer than the horizon of 40 steps"),
         ({}, {"season": 7}, "a window must hold a season. Got window=6, season=7"),
@@ -340,12 +356,20 @@ def test_missing_values_of_the_target_are_gaps():
         ({}, {"kind": "count", "level": "moving"}, "a moving level needs a real target"),
         ({}, {"gaps": "leave"}, "gaps must be error, fill or join"),
         ({}, {"val": 0.6, "test": 0.5}, "fractions that leave time to train on"),
+        ({"step": ["2024-01-01", "", *["2024-01-02"] * 88]}, {}, "in every row. Got an empty cell in row 1"),
         ({"step": ["soon"] * 90}, {}, "the time, must be a date or a number in every row. Got 'soon' in row 0"),
     ],
 )
 def test_what_is_wrong_is_named(change, options, message):
     with pytest.raises(UserError, match=message):
         _made({**_table(), **change}, **options)
+
+
+def test_a_date_that_is_not_named_as_the_time_is_told():
+    table = {"day": [str(day) for day in np.arange("2024-01-01", "2024-03-31", dtype="datetime64[D]")], **_table()}
+    told = "day: left out; rows are taken as they stand, unless this date is named as their time"
+    assert told in ll.data.series({"day": table["day"], "v": table["v"]}, "v", horizon=3).account.columns
+    assert any(line.startswith("day: left out, a date") for line in _made(table).account.columns)
 
 
 def test_an_empty_file_is_named(tmp_path):
@@ -359,7 +383,7 @@ def test_series_that_cannot_be_learned_from_are_refused_by_name():
     table["v"] = [*_noise(60), *[1.0] * 60, 3.0, 4.0]
     data = _made(table, group="g")
     assert [own.name for own in data.inputs.figures] == ["a"]
-    assert "g b: constant in the training part" in str(data.account) and data.account.used == 60
+    assert "g b: one and the same value in the training part" in str(data.account) and data.account.used == 60
 
 
 def test_a_recipe_makes_the_same_data_again(tmp_path):

@@ -51,6 +51,15 @@ def test_the_gap_must_matter_and_exceed_chance():
     assert verdict(*binary({"train": 0.98, "val": 0.9, "test": 0.9}, n=50)) == []  # eight points of 50 rows are chance
 
 
+def test_of_a_single_row_nothing_is_said():
+    x, y = torch.randn(40, 2), torch.randn(40)
+    data = Data(Split(x, y), Split(x[:1], y[:1] + 5), Split(x[:1], y[:1]), Target.real(y))
+    outputs = {"train": y[:, None] + 0.1, "val": y[:1, None], "test": y[:1, None]}
+    found = verdict(data, outputs, likelihood=Normal("fixed"))
+    assert "overfitting" not in [finding.code for finding in found]
+    assert "nan" not in " ".join(finding.evidence for finding in found)
+
+
 def test_a_rise_of_val_is_a_note_when_the_best_weights_were_kept():
     data, outputs = binary({"train": 0.91, "val": 0.9, "test": 0.9})
     kept = evaluate(Bernoulli(), outputs["val"], data.val.y)["nll"]

@@ -176,6 +176,8 @@ def words_of(cells: Cells) -> tuple[list[str | None], np.ndarray]:
 def shown(cells: Cells, row: int) -> str:
     """A cell as a message quotes it."""
     cell = cells[row]
+    if cell is None or (isinstance(cell, str) and not cell.strip()):
+        return "an empty cell"
     if isinstance(cell, str):
         return repr(cell if len(cell) <= 40 else cell[:39] + "…")
     return f"{cell:g}" if isinstance(cell, float) else str(cell)

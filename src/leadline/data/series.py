@@ -24,7 +24,7 @@ from leadline.data.arguments import checked
 from leadline.data.data import Data, Split
 from leadline.data.frame import stem
 from leadline.data.raw import writes_comma
-from leadline.data.series_account import column_lines, made_lines
+from leadline.data.series_account import column_lines, comma_lines, made_lines
 from leadline.data.series_columns import (
     check_columns,
     check_static,
@@ -172,7 +172,13 @@ def series(
         read=len(table) + sum(refusal.count for refusal in table.refused),
         refused=(*table.refused, *refused),
         columns=(*column_lines(inputs), *left_out),
-        notes=(*table.notes, *notes, told, *made_lines(inputs, kept, cuts, step)),
+        notes=(
+            *table.notes,
+            *comma_lines(table, inputs),
+            *notes,
+            told,
+            *made_lines(inputs, kept, cuts, step),
+        ),
         numbered=f"{table.word}s",
     )
     name = "frame" if place is None else stem(Path(place))

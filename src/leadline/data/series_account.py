@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from leadline.data.account import counted
+from leadline.data.cells import Table, Text
 from leadline.data.series_rows import Series
 from leadline.data.series_windows import Windows
 
@@ -22,6 +23,19 @@ def column_lines(inputs: Windows) -> list[str]:
     for columns, how in ((inputs.known, "known ahead"), (inputs.static, "the same at all steps")):
         lines += [f"{column.line()}, {how}" for column in columns.columns]
     return lines
+
+
+def comma_lines(table: Table, inputs: Windows) -> list[str]:
+    """What commas in numbers are taken for, where there are some."""
+    if inputs.comma:
+        return ["decimals are written with a comma"]
+    read = ((name, table.columns[name]) for name in (inputs.roles.target, *inputs.roles.past))
+    grouped = [(name, cells) for name, cells in read if isinstance(cells, Text) and cells.contains(",")]
+    return [
+        f"{name}: {word} is read as {word.replace(',', '')}; if a decimal sign is meant, write a point"
+        for name, cells in grouped
+        if (word := next((word for word in cells.distinct()[0] if word and "," in word), ""))
+    ]
 
 
 def made_lines(inputs: Windows, kept: Sequence[Series], cuts: tuple[int, int], step: int) -> list[str]:

@@ -45,6 +45,9 @@ def past_columns(table: Table, roles: Roles, others: Sequence[str], left_out: li
                 found.append(name)
                 continue
             item = "a flag"
+        if roles.time is None and isinstance(item, Feature) and item.kind == "date":
+            left_out.append(f"{name}: left out; rows are taken as they stand, unless this date is named as their time")
+            continue
         why = item if isinstance(item, str) else f"a {item.kind}"
         left_out.append(f"{name}: left out, {why.removeprefix('left out: ')}; known or static columns may be such")
     return tuple(found)

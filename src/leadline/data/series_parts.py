@@ -62,11 +62,11 @@ def kept_of(
         if len(values) <= horizon:
             lost.setdefault(f"fewer than {horizon + 1} values in the training part", []).append(one)
         elif (values == values[0]).all():
-            lost.setdefault("constant in the training part", []).append(one)
+            lost.setdefault("one and the same value in the training part", []).append(one)
         else:
             kept.append(one)
     if not kept:
-        why = "; ".join(f"{counted(len(which), 'series', 'series')} {reason}" for reason, which in lost.items())
+        why = "; ".join(f"{counted(len(which), 'series', 'series')} with {reason}" for reason, which in lost.items())
         raise DataError(
             f"{roles.target} must vary in the training part, and that must be longer than the horizon of "
             f"{counted(horizon, 'step')}",

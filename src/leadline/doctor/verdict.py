@@ -279,7 +279,7 @@ def _worse(better: Evaluation, worse: Evaluation, rival: _Rival) -> Callable[[st
         matters, gap = second > GAP_RATIO * first and second - first > GAP_SPREAD * rival.rmse, a - b
     else:
         matters, gap = b > GAP_RATIO * a and b - a > GAP_SPREAD * (rival.rmse or math.inf), b - a
-    if not matters or gap < SIGMAS * noise:
+    if not matters or not gap >= SIGMAS * noise:  # of a single row nothing is known
         return None
     low, high = worse.interval(metric)
     return lambda first, second: (
