@@ -1,5 +1,6 @@
 """Every item of the course has its row, every row leads somewhere or says why not, and people find it."""
 
+import re
 import sys
 
 import pytest
@@ -43,6 +44,13 @@ def test_every_path_leads_to_an_object():
         except (AttributeError, ImportError) as error:
             lost.append(f"{row.id} {row.where}: {error}")
     assert lost == []
+
+
+def test_objects_that_a_reason_names_exist():
+    named = [(row.id, path) for row in rows() for path in re.findall(r"leadline(?:\.\w+)+", row.skipped)]
+    assert len(named) > 20
+    for id, path in named:
+        assert resolve(Row(id, "", "", where=path)) is not None
 
 
 def test_paths_are_of_the_library_and_public():
