@@ -7,6 +7,7 @@ import pytest
 import torch
 
 import leadline as ll
+from leadline import session
 from leadline.engine import keeper
 from leadline.engine.events import StepsDone
 from leadline.errors import CheckpointError, DataError, RunError, UnknownName, UserError
@@ -263,3 +264,18 @@ def test_measuring_rows_of_the_callers_checks_their_y():
     run = ll.fit(ll.models.MLP(2, (4,), 1), ll.data.moons(num=60), epochs=1, progress=False)
     with pytest.raises(UserError, match="0"):
         run.measure(torch.zeros(3, 2), torch.tensor([0, 1, 5]))
+
+
+def test_of_a_long_text_some_rows_are_judged_and_the_others_whole(tmp_path, monkeypatch):
+    monkeypatch.setattr(session, "_JUDGED", 64)
+    monkeypatch.setattr(session, "_LEAST", 5)
+    (tmp_path / "book.txt").write_text("".join(f"{k} sailors went to sea. " for k in range(200)))
+    data = ll.data.text(str(tmp_path / "book.txt"), kind="bytes", length=8, cache=False)
+    made = ll.models.build("GPT", data, data.target.dim, dim=8, num_layers=1, num_heads=2)
+    run = fit(tmp_path / "run", made, data, epochs=1, batch=64)
+    judged = run.findings is not None and run.scored[0]
+    assert judged["train"].count == 64 // 8 < len(data.train)  # a row has eight answers
+    assert judged["test"].count == len(data.test) and judged["val"].count == len(data.val)
+    monkeypatch.setattr(session, "_LEAST", 20)
+    assert session._scored(run)[0]["train"].count == 20
+    assert run.evaluate("train").count == len(data.train)

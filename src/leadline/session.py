@@ -47,7 +47,8 @@ if TYPE_CHECKING:
     from leadline.report.facts import Facts
 
 _PROBE_ROWS, _PROBE_BYTES, _FEWEST = 128, 2**22, 8  # that the doctor looks at during a run: at most, and at least
-_JUDGED = 10_000  # training pictures that are judged at the end
+_JUDGED = 10_000  # answers of training rows that are judged at the end, of pictures and texts
+_LEAST = 500  # such rows, however many answers each has
 _SHOWN = 24  # pictures of each split that a report may draw
 
 
@@ -279,7 +280,8 @@ class Session:
 
 
 def _scored(run: Run) -> tuple[dict[str, Evaluation], dict[str, Tensor]]:
-    """Metrics and raw outputs of every split; of pictures, whose training split may be long, of some of its rows.
+    """Metrics and raw outputs of every split; of pictures and texts, whose training split may be long, of some of its
+    rows: a row of text has an answer at every place.
 
     Outputs that are maps are too large to be kept: those of a few rows are there to be drawn.
     """
@@ -288,7 +290,8 @@ def _scored(run: Run) -> tuple[dict[str, Evaluation], dict[str, Tensor]]:
         outputs = {name: run.outputs(name) for name, _ in data.splits()}
         return {name: run.score(out, data[name].y, data[name].weight) for name, out in outputs.items()}, outputs
     held = {name: split for name, split in data.splits() if name != "train"}
-    some = {"train": _some(data.train, _JUDGED, run.settings.carry_state), **held}
+    most = max(_LEAST, _JUDGED // max(1, data.train.y[:1].numel()))
+    some = {"train": _some(data.train, most, run.settings.carry_state), **held}
     evaluations = {name: run.measure(split.x, split.y, split.weight) for name, split in some.items()}
     drawn = {name: split.x[:_SHOWN] if data.target.placed else split.x for name, split in held.items()}
     return evaluations, {name: run.raw(x) for name, x in drawn.items()}
