@@ -9,7 +9,7 @@ from torch import nn
 from leadline.engine import decoder
 from leadline.engine.decoder import Cached, Recomputing, scorer_of
 from leadline.errors import UserError
-from leadline.models import GPT
+from leadline.models import GPT, T5
 from leadline.models.transformer import Transformer
 from leadline.text.beam import beam_search
 from leadline.text.choosing import GREEDY, Choice
@@ -188,3 +188,30 @@ def test_a_compiled_step_gives_the_same_words():
 def test_words_that_the_model_does_not_have_are_refused(token):
     with pytest.raises(UserError, match="0 … 10"):
         Cached(GPT.tiny()).start(torch.tensor([[1, token]]), torch.tensor([2]))
+
+
+def test_a_source_is_asked_for_where_one_is_read():
+    pairs, tokens = T5.tiny(), torch.ones(1, 3, dtype=torch.long)
+    for make, message in [
+        (lambda: Cached(pairs), "a T5 reads a source. Got none"),
+        (lambda: Cached(GPT.tiny(), source=tokens), "a GPT reads no source. Got one"),
+        (lambda: Cached(pairs, source=tokens.float()), r"sources must hold whole numbers, \(B, T\)"),
+        (lambda: Cached(pairs, source=tokens[0]), r"sources must hold whole numbers, \(B, T\)"),
+        (lambda: Cached(pairs, source=tokens * 99), "sources must hold tokens of the model, 0 … 10. Got 99"),
+    ]:
+        with pytest.raises(UserError, match=message):
+            make()
+    own = Transformer(num_tokens=5, num_source_tokens=50, length=4, len_source=3, dim=8, num_layers=1, num_heads=2)
+    assert generate(Cached(own, source=tokens * 49), [[1]], 2)
+
+
+def test_what_gives_no_scores_is_refused():
+    with pytest.raises(UserError, match="what scores must be a model or a function. Got score=3"):
+        Recomputing(3)
+    with pytest.raises(UserError, match="length must be"):
+        Recomputing(GPT.tiny(), 0)
+    for score, got in ((lambda rows: rows.float(), r"Got \(1, 2\)"), (lambda rows: None, "Got NoneType")):
+        with pytest.raises(UserError, match=rf"what scores must give \(B, T, V\) for rows of shape \(1, 2\)\. {got}"):
+            generate(Recomputing(score), [[1, 2]], 1)
+    with pytest.raises(UserError, match="prompts must hold tokens of the model, 0 … 10. Got 11"):
+        generate(Recomputing(GPT.tiny()), [[11]], 1)

@@ -274,6 +274,13 @@ def test_words_come_one_step_at_a_time():
     assert [word.row for word in next(steps)] == [0, 1, 2]
 
 
+def test_scores_that_are_no_numbers_are_not_written_from():
+    broken = Recomputing(lambda rows: table()(rows).masked_fill(rows[..., None] == 2, math.nan))
+    for find in (lambda: generate(broken, [[1, 2]], 3), lambda: beam_search(broken, [[1, 2]], 3, 2)):
+        with pytest.raises(UserError, match="scores of the next token must be numbers"):
+            find()
+
+
 def test_what_does_not_fit_is_told():
     scorer = Recomputing(table())
     for prompts, message in [([], "there must be a prompt"), ([[1], []], "prompt 1 with none")]:
@@ -285,6 +292,40 @@ def test_what_does_not_fit_is_told():
         generate(scorer, [[1]], 1, seeds=[1, 2])
     with pytest.raises(UserError, match="beams must be a multiple of groups"):
         beam_search(scorer, [[1]], 3, beams=5, groups=2)
+    for prompts, message in [
+        (None, "prompts must be a list of lists"),
+        ("abc", "prompts must be a list of lists"),
+        ([1, 2], "a prompt must be a list of tokens.* Got prompt=1"),
+        (torch.ones(3, dtype=torch.long), "a prompt must be a list of tokens"),
+        (["abc"], "tokenizer.encode"),
+        ([[1.5]], r"a prompt must be a list of tokens.* Got prompt=\[1.5\]"),
+        ([[1], [-1]], "prompts must hold tokens of the model. Got -1"),
+    ]:
+        for find in (lambda p: generate(scorer, p, 2), lambda p: beam_search(scorer, p, 2, 2)):
+            with pytest.raises(UserError, match=message):
+                find(prompts)
+    for seeds in (-1, None, [1.5], [-3], [2**70], "a"):
+        with pytest.raises(UserError, match="seeds? must be"):
+            generate(scorer, [[1]], 2, seeds=seeds)
+    for options, message in [
+        ({"stop": (3,)}, r"stop must be a Stop\. Got stop=\(3,\)"),
+        ({"early": 1}, "early must be True, False"),
+        ({"penalty": 1e6}, "penalty must be a number of at least -20"),
+        ({"penalty": -1e6}, "penalty must be a number of at least -20"),
+    ]:
+        with pytest.raises(UserError, match=message):
+            beam_search(scorer, [[1]], 3, 2, **options)
+    with pytest.raises(UserError, match="stop must be a Stop"):
+        generate(scorer, [[1]], 2, stop=3)
+    for choice in (None, "greedy"):
+        with pytest.raises(UserError, match="choice must be a Choice"):
+            generate(scorer, [[1]], 2, choice)
+    for tokens in ("a", [None], 2.5, [-1]):
+        with pytest.raises(UserError, match=r"token"):
+            Stop(tokens=tokens)
+    assert Stop(tokens=3).tokens == (3,) and Stop(tokens=torch.tensor([1, 2])).tokens == (1, 2)
+    with pytest.raises(UserError, match="texts must be text"):
+        Stop(texts=[3], bytes_of=bytes)
     for options in ({"temperature": -1}, {"top_k": 0}, {"top_p": 0}, {"min_p": 2}, {"repetition": 0}):
         with pytest.raises(UserError):
             Choice(**options)

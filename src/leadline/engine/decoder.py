@@ -26,14 +26,14 @@ from torch import Tensor, nn
 
 from leadline.engine.step import recording
 from leadline.engine.untouched import untouched
-from leadline.errors import UserError
+from leadline.errors import ShapeError, UserError
 from leadline.layers.cache import Cache
 from leadline.layers.kernels import has_triton
 from leadline.layers.many_rows import ManyRows, fits
 from leadline.layers.next_word import Parts, Places
 from leadline.layers.one_row import OneRow, fits_one
 from leadline.layers.unembedding import Deferred, deferred, rounded
-from leadline.settings import whole
+from leadline.settings import given, whole
 from leadline.text.choosing import Choice, check_words
 from leadline.text.decoding import AT_A_TIME, Later, Scorer
 
@@ -49,6 +49,14 @@ class Decodable(Protocol):
 
     def step(self, x: Tensor, cache: Cache) -> Tensor:
         """Scores (B, T', V) behind the next words (B, T') of each row, which stand at `cache.at`."""
+
+
+@runtime_checkable
+class Reads(Protocol):
+    """A model that reads a source before it writes."""
+
+    def read(self, source: Tensor, cache: Cache) -> None:
+        """Keep what will be asked of the sources (B, S)."""
 
 
 @runtime_checkable
@@ -101,11 +109,15 @@ class Recomputing:
     """
 
     def __init__(self, score: Callable[[Tensor], Tensor] | nn.Module, length: int | None = None):
-        self.score, self.length = score, length
+        if not callable(score):
+            got, do = given("score", score), "Pass a model, or a function (B, T) -> (B, T, V)"
+            raise UserError("what scores must be a model or a function", got=got, do=do)
+        self.score, self.length = score, None if length is None else whole("length", length)
         self.device = _device(score) if isinstance(score, nn.Module) else torch.device("cpu")
 
     def start(self, prompts: Tensor, lengths: Tensor) -> Tensor:
         """Scores behind each prompt."""
+        _known(prompts, getattr(self.score, "num_tokens", None) if isinstance(self.score, nn.Module) else None)
         self.rows, self.at = prompts.to(self.device), lengths.to(self.device)
         return self._scores()
 
@@ -129,7 +141,14 @@ class Recomputing:
     def _scores(self) -> Tensor:
         quiet = untouched(self.score, training=False) if isinstance(self.score, nn.Module) else nullcontext()
         with quiet:
-            return _behind(self.score(self.rows), self.at)
+            found = self.score(self.rows)
+        if not isinstance(found, Tensor) or found.dim() != 3 or found.shape[:2] != self.rows.shape:
+            raise ShapeError(
+                f"what scores must give (B, T, V) for rows of shape {tuple(self.rows.shape)}",
+                got=f"{tuple(found.shape) if isinstance(found, Tensor) else type(found).__name__}",
+                do="Give a score for each token behind each place",
+            )
+        return _behind(found, self.at)
 
 
 class Cached:
@@ -164,6 +183,15 @@ class Cached:
                 got=f"{type(model).__name__} without them",
                 do="Use Recomputing(model), which needs none",
             )
+        reads = isinstance(model, Reads)
+        if reads != (source is not None):
+            raise UserError(
+                f"a {type(model).__name__} reads {'a source' if reads else 'no source'}",
+                got="none" if reads else "one",
+                do="Pass source=tokens of shape (B, S)" if reads else "Leave it out, and put it in the prompt",
+            )
+        if source is not None:
+            _known(source, getattr(model, "num_source_tokens", None) or getattr(model, "num_tokens", None), "sources")
         most: Any = model.length
         self.length = most if room is None else whole("room", room, 1, most)
         self.device, own = _device(model), next(model.parameters()).dtype
@@ -386,12 +414,15 @@ def _behind(values: Tensor, lengths: Tensor) -> Tensor:
     return values[torch.arange(len(values), device=values.device), lengths - 1]
 
 
-def _known(prompts: Tensor, num_tokens: int | None) -> None:
+def _known(prompts: Tensor, num_tokens: int | None, name: str = "prompts") -> None:
     """Refuse words that a model does not have: on a GPU they would end the whole process."""
-    low, high = (int(end) for end in prompts.aminmax())
+    if prompts.is_floating_point() or prompts.dim() != 2:
+        got, do = f"{prompts.dtype} of shape {tuple(prompts.shape)}", "Pass token numbers"
+        raise ShapeError(f"{name} must hold whole numbers, (B, T)", got=got, do=do)
+    low, high = (int(end) for end in prompts.aminmax()) if prompts.numel() else (0, 0)
     if low < 0 or (num_tokens is not None and high >= num_tokens):
         raise UserError(
-            "prompts must hold tokens of the model" + ("" if num_tokens is None else f", 0 … {num_tokens - 1}"),
+            f"{name} must hold tokens of the model" + ("" if num_tokens is None else f", 0 … {num_tokens - 1}"),
             got=f"{low if low < 0 else high}",
             do="Use the tokenizer that the model was trained with",
         )

@@ -24,9 +24,10 @@ from torch import Tensor
 from leadline.errors import UserError
 from leadline.settings import real, whole
 from leadline.text.choosing import Behind, Choice, Constraint
-from leadline.text.decoding import Generated, Scorer, checked, padded
+from leadline.text.decoding import Generated, Scorer, check_kind, checked, not_a_number, padded
 from leadline.text.stopping import Stop
 
+_STEEPEST = 20  # penalty: powers of lengths stay numbers
 _NEVER = -1.0e9  # in place of -∞, which has no differences
 
 
@@ -50,7 +51,7 @@ def beam_search(
         most: new words a text, at least 1.
         beams: texts followed at once, in all groups together, at least 1.
         count: texts that come back for each prompt, at most `beams`.
-        penalty: α.
+        penalty: α, from -20 to 20.
         early: False, True or "never".
         groups: G, which divides beams.
         diversity: λ, at least 0.
@@ -63,12 +64,13 @@ def beam_search(
     >>> [text.tokens for text in beam_search(Recomputing(count_up), [[3]], most=3, beams=2)[0]]
     [[4, 5, 6]]
     """
-    rows, stop = checked(prompts, scorer.length), stop or Stop()
+    rows = checked(prompts, scorer.length)
+    stop = Stop() if stop is None else check_kind("stop", stop, Stop, "Stop(tokens=(0,))")
     most, beams = whole("most", most), whole("beams", beams)
     groups, count = whole("groups", groups, 1, beams), whole("count", count, 1, beams)
-    real("penalty", penalty, usual=1.0)
+    real("penalty", penalty, -_STEEPEST, most=_STEEPEST, usual=1.0)
     real("diversity", diversity, 0, usual=0.5)
-    if early not in (True, False, "never"):
+    if not (isinstance(early, bool) or early == "never"):
         raise UserError('early must be True, False or "never"', got=f"early={early!r}", do="Leave it out")
     if beams % groups:
         below = beams // groups * groups
@@ -83,6 +85,8 @@ def beam_search(
     choice = Choice(allowed=allowed).behind(torch.tensor([len(row) for row in rows for _ in range(beams)]))
     while True:
         seen = search.seen(rows) if choice.looks_back else None
+        if bool(scores.isnan().any()):
+            raise not_a_number()
         log_p = choice.permitted(scores.float().log_softmax(-1), seen, some=False).clamp(min=_NEVER)
         search.advance(log_p.unflatten(0, (len(rows), groups, beams // groups)))
         if search.over:

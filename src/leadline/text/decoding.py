@@ -12,16 +12,18 @@ Notation   B rows, V words
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol, runtime_checkable
+from numbers import Integral
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import torch
 from torch import Tensor
 
 from leadline.errors import UserError
-from leadline.settings import whole
+from leadline.settings import given, whole
 from leadline.text.choosing import GREEDY, Choice
 from leadline.text.stopping import Stop
 
@@ -117,8 +119,9 @@ def generate(
     >>> [row.tokens for row in generate(Recomputing(count), [[3], [7, 8]], most=3)]
     [[4, 5, 6], [9, 0, 1]]
     """
-    made: list[list[Word]] = [[] for _ in prompts]
-    for words in stream(scorer, prompts, most, choice, stop, seeds, slide):
+    rows = checked(prompts, scorer.length)
+    made: list[list[Word]] = [[] for _ in rows]
+    for words in stream(scorer, rows, most, choice, stop, seeds, slide):
         for word in words:
             made[word.row].append(word)
             if on_word is not None:
@@ -143,7 +146,8 @@ def stream(
     [[4, 8], [5, 9]]
     """
     rows = checked(prompts, scorer.length)
-    most, stop = whole("most", most), stop or Stop()
+    most, stop = whole("most", most), Stop() if stop is None else check_kind("stop", stop, Stop, "Stop(tokens=(0,))")
+    check_kind("choice", choice, Choice, "Choice(temperature=0)")
     judged = bool(stop.tokens or stop.texts)
     new: list[list[int]] = [[] for _ in rows]
     room = None if slide else scorer.length
@@ -157,6 +161,8 @@ def stream(
         words, over = [], False
         for row in going:
             token, why = tokens[row], ""
+            if math.isnan(log_p[row]):
+                raise not_a_number()
             rows[row].append(token)
             if judged:
                 new[row].append(token)
@@ -172,6 +178,27 @@ def stream(
             return
 
 
+def check_kind(name: str, value: Any, kind: type, such: str) -> Any:
+    """`value`, if it is of that class.
+
+    >>> check_kind("stop", (3,), Stop, "Stop(tokens=(3,))")
+    Traceback (most recent call last):
+    leadline.errors.UserError: stop must be a Stop. Got stop=(3,) (a tuple). Pass Stop(tokens=(3,)).
+    """
+    if not isinstance(value, kind):
+        raise UserError(f"{name} must be a {kind.__name__}", got=given(name, value), do=f"Pass {such}")
+    return value
+
+
+def not_a_number() -> UserError:
+    """The message that a scorer gives no scores."""
+    return UserError(
+        "scores of the next token must be numbers",
+        got="nan",
+        do="Look at the weights: training that diverges leaves some that are not finite",
+    )
+
+
 def checked(prompts: Iterable[Sequence[int]], length: int | None) -> list[list[int]]:
     """Prompts as lists that can be lengthened; the message where one is empty, or leaves no place behind it.
 
@@ -180,7 +207,10 @@ def checked(prompts: Iterable[Sequence[int]], length: int | None) -> list[list[i
     leadline.errors.UserError: a prompt must leave room in the context of 3 tokens. Got prompt 0 with 3. Keep its \
 last 2 tokens or fewer.
     """
-    rows = [[int(token) for token in prompt] for prompt in prompts]
+    if isinstance(prompts, (str, bytes)) or not isinstance(prompts, Iterable):
+        got = given("prompts", prompts)
+        raise UserError("prompts must be a list of lists of tokens", got=got, do="Pass [[5, 6, 7]] for one prompt")
+    rows = [_tokens_of(prompt) for prompt in prompts]
     if not rows:
         raise UserError("there must be a prompt", got="none", do="Pass a list of lists of tokens")
     for number, row in enumerate(rows):
@@ -199,6 +229,14 @@ last 2 tokens or fewer.
     return rows
 
 
+def _tokens_of(prompt: Sequence[int]) -> list[int]:
+    found = prompt.tolist() if hasattr(prompt, "tolist") else prompt
+    if isinstance(found, (list, tuple, range)) and all(isinstance(t, Integral) and t is not True for t in found):
+        return [int(token) for token in found]
+    do = "Encode it first: tokenizer.encode(text)" if isinstance(found, str) else "Pass [[5, 6, 7]] for one prompt"
+    raise UserError("a prompt must be a list of tokens, whole numbers", got=given("prompt", found), do=do)
+
+
 def padded(rows: Sequence[Sequence[int]]) -> tuple[Tensor, Tensor]:
     """Rows of different lengths as one tensor (B, T), filled with 0 on the right, and their lengths (B,).
 
@@ -213,17 +251,19 @@ def padded(rows: Sequence[Sequence[int]]) -> tuple[Tensor, Tensor]:
 
 
 def _seeds(seeds: int | Sequence[int], num: int) -> Tensor:
-    if isinstance(seeds, int):
-        return torch.arange(num) + whole("seeds", seeds, 0, 2**62)
-    if len(seeds) != num:
+    if isinstance(seeds, Integral) or not isinstance(seeds, Iterable):
+        return torch.arange(num) + whole("seeds", seeds, 0, _LARGEST_SEED)
+    each = [whole("seeds", seed, 0, _LARGEST_SEED) for seed in (seeds.tolist() if hasattr(seeds, "tolist") else seeds)]
+    if len(each) != num:
         raise UserError(
             "there must be a seed for each row",
-            got=f"{len(seeds)} for {num} rows",
+            got=f"{len(each)} for {num} rows",
             do="Pass one number for all, or one for each",
         )
-    return torch.tensor(list(seeds), dtype=torch.long)
+    return torch.tensor(each, dtype=torch.long)
 
 
+_LARGEST_SEED = 2**62
 #: words that a scorer is asked for at a time, where it can go on alone
 AT_A_TIME = 8
 

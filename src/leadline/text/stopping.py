@@ -7,10 +7,12 @@ Notation   bytes_of -> from a token to its bytes, such as `Tokenizer.bytes_of`
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from numbers import Integral
 
 from leadline.errors import UserError
+from leadline.settings import given, texts, whole
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,8 +32,12 @@ class Stop:
     bytes_of: Callable[[int], bytes] | None = None
 
     def __post_init__(self):
-        if isinstance(self.texts, str):
-            object.__setattr__(self, "texts", (self.texts,))
+        found = self.tokens.tolist() if hasattr(self.tokens, "tolist") else self.tokens
+        found = [found] if isinstance(found, Integral) else found
+        if isinstance(found, (str, bytes)) or not isinstance(found, Iterable):
+            raise UserError("tokens must be a list of tokens", got=given("tokens", found), do="Pass such as (0,)")
+        object.__setattr__(self, "tokens", tuple(whole("tokens", token, 0) for token in found))
+        object.__setattr__(self, "texts", tuple(texts("texts", self.texts)))
         if self.texts and self.bytes_of is None:
             raise UserError(
                 "stop texts are found in the bytes of tokens", got="no bytes_of", do="Pass bytes_of=tokenizer.bytes_of"
