@@ -338,6 +338,11 @@ def test_missing_values_of_the_target_are_gaps():
     ("change", "options", "message"),
     [
         ({"step": [0, *range(89)]}, {}, r"one row for each step. Got 0 in row 0 and in row 1.*group="),
+        (
+            {"step": [k // 4 for k in range(90)], "Quarter": [k % 4 for k in range(90)]},
+            {},
+            "if Quarter says when in the",
+        ),
         ({"step": [*range(40), 39.5, *range(41, 90)]}, {}, "must be whole steps apart. Got 39.5 in row 40, where a st"),
         ({"v": ["cat"] * 90}, {}, "v, the target of a series, must hold finite numbers. Got 'cat' in row 0"),
         ({"v": [*map(str, range(89)), "x"]}, {}, "must hold finite numbers. Got 'x' in row 89"),

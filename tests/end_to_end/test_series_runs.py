@@ -103,6 +103,22 @@ def test_the_report_draws_forecasts_beside_what_came(sales, capsys):
     assert "which do not overlap" in capsys.readouterr().out
 
 
+def test_what_must_be_known_ahead_and_is_not_is_told(sales, capsys):
+    lines = Path("sales.csv").read_text().splitlines()
+    Path("known.csv").write_text(
+        "\n".join(["date,sales,price", *(f"{line},{k % 3}" for k, line in enumerate(lines[1:]))])
+    )
+    line = ["train", "known.csv", "--horizon", "3", "--time", "date", "--target", "sales", "--known", "price"]
+    assert main([*line, "--epochs", "1", "--model", "Linear", "--folder", "run", "--no-report"]) == 0
+    for cells, said in ((("", "2", ""), "price is empty at 2 steps ahead"), (("1", "2", "0"), "")):
+        later = "".join(f"\n2010-0{k}-01,,{cell}" for k, cell in enumerate(cells, 1))
+        Path("new.csv").write_text(Path("known.csv").read_text() + later)
+        capsys.readouterr()
+        assert main(["predict", "run", "new.csv"]) == 0
+        told = capsys.readouterr().err
+        assert said in told if said else told == ""
+
+
 def _shops() -> list[str]:
     rows = [line.split(",") for line in Path("sales.csv").read_text().splitlines()[1:]]
     lines = [f"{shop},{day},{float(v) * by:.3f}" for shop, by in (("east", 1), ("west", 3)) for day, v in rows]

@@ -6,7 +6,7 @@ import torch
 from scipy import stats
 
 from leadline.data.target import Target
-from leadline.errors import DataError, ShapeError
+from leadline.errors import DataError, ShapeError, UserError
 from leadline.likelihoods import Poisson, likelihood_for
 from leadline.reference import counts as twin
 from leadline.testing import check_likelihood
@@ -125,3 +125,10 @@ def test_measures_are_of_the_mean():
     found = Poisson(2.0).measures(torch.zeros(2, 1), torch.tensor([0.0, 5.0]))
     assert found["squared_error"].tolist() == [4.0, 9.0]
     assert Poisson().summary({"nll": 1.0, "squared_error": 9.0, "mae": 2.0})["rmse"] == math.sqrt(9.0)
+
+
+@pytest.mark.parametrize("name", ["Poisson", "NegativeBinomial"])
+def test_a_family_of_counts_asks_for_one_a_row(name):
+    target = Target.real(torch.ones(5, 2), "v")
+    with pytest.raises(UserError, match=f'likelihood {name} needs one number a row. .*families="{name}"'):
+        likelihood_for(target, name)

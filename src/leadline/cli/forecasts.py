@@ -84,11 +84,24 @@ def forecast_columns(trained: Run, table: Table, level: float | None) -> dict[st
         who = several if found.group else "the table holds"
         told = f"{who} {counted(min(short.values()), 'step')} where the model reads {window}"
         print(f"note: {told}; forecasts from so few steps are less certain than their intervals say", file=sys.stderr)
+    for name, count in _unknown(cast(Windows, trained.inputs), table).items():
+        told = f"{name} is empty at {counted(count, 'step')} ahead, though it must be known there"
+        print(f"note: {told}; what is usual in training stands in for it", file=sys.stderr)
     columns = {name: list(cells) for name, cells in found.columns().items()}
     return {
         name: [f"{cell:.7g}" if isinstance(cell, float) and math.isfinite(cell) else _word(cell) for cell in cells]
         for name, cells in columns.items()
     }
+
+
+def _unknown(inputs: Windows, table: Table) -> dict[str, int]:
+    """At how many steps ahead a column that must be known there is empty."""
+    if not inputs.looks_ahead:
+        return {}
+    missing, found = np.isnan(inputs.known.read(table).numpy()), np.zeros(len(inputs.known.names), dtype=np.int64)
+    for laid in inputs.laid(table):
+        found += missing[laid.one.rows[len(laid.one) :][: inputs.horizon]].sum(0)
+    return {name: int(count) for name, count in zip(inputs.known.names, found) if count}
 
 
 def _word(cell: Any) -> str:

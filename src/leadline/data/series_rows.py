@@ -28,6 +28,7 @@ from leadline.errors import DataError
 
 GAPS = ("error", "fill", "join")
 _FIRST = {"mdy": "month", "dmy": "day"}  # orders between which 1/2/2024 leaves the choice
+_FINER = ("half", "quarter", "qtr", "month", "week", "day", "hour", "minute")  # what stands in a column of its own
 _REMEDY = (
     'train with gaps="fill" to carry the value before it on, or gaps="join" to take the rows around it as neighbours'
 )
@@ -312,12 +313,16 @@ def _check_twice(table: Table, roles: Roles, rows: np.ndarray, moments: np.ndarr
         one, other = (int(row) for row in rows[twice[0] : twice[0] + 2])
         more = f" ({len(twice)} such times)" if len(twice) > 1 else ""
         cells = table.columns[roles.time or ""]
+        finer = next((name for name in table.columns if name.lower() in _FINER and name != roles.time), None)
+        do = f"Join such rows of a {roles.group} into one"
+        if roles.group is None:
+            do = 'Pass group="name" of the column that tells the series apart, or join such rows into one'
+        if finer is not None:
+            do += f"; if {finer} says when in the {roles.time}, write both in one column, such as 2024-01 or 2024Q1"
         raise DataError(
             f"a series must have one row for each {roles.time}",
             got=f"{shown(cells, one)} in {table.at(one)} and in {table.at(other)}{more}",
-            do='Pass group="name" of the column that tells the series apart, or join such rows into one'
-            if roles.group is None
-            else f"Join such rows of a {roles.group} into one",
+            do=do,
         )
 
 

@@ -18,6 +18,7 @@ from torch import Tensor
 from leadline.data.account import counted
 from leadline.data.target import Target
 from leadline.errors import DataError, ShapeError
+from leadline.likelihoods.values import check_one_output
 
 
 def rate_of(output: Tensor, scale: float) -> Tensor:
@@ -34,8 +35,9 @@ def log_rate_of(output: Tensor, scale: float) -> Tensor:
     return math.log(scale) + torch.where(output > 0, output.clamp(min=0).log1p(), output)
 
 
-def mean_count(target: Target) -> float:
-    """The mean of a target of counts over its training split; 1 where it is not known."""
+def mean_count(family: str, target: Target) -> float:
+    """The mean of a target of counts, one a row, over its training split; 1 where it is not known."""
+    check_one_output(family, target)
     return target.shift[0] if target.shift[0] > 0 else 1.0
 
 

@@ -62,7 +62,7 @@ class NegativeBinomial(Likelihood):
 
     @classmethod
     def for_target(cls, target: Target, **options: Any) -> NegativeBinomial:
-        return cls(scale=mean_count(target), **options)
+        return cls(scale=mean_count("NegativeBinomial", target), **options)
 
     def dispersion(self, output: Tensor) -> Tensor:
         """α of each row, (B,)."""

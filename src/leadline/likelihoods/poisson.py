@@ -51,7 +51,7 @@ class Poisson(Likelihood):
 
     @classmethod
     def for_target(cls, target: Target, **options: Any) -> Poisson:
-        return cls(mean_count(target), **options)
+        return cls(mean_count("Poisson", target), **options)
 
     def distribution(self, output: Tensor) -> PoissonDistribution:
         return PoissonDistribution(rate_of(full(output).squeeze(-1), self.scale), validate_args=False)
