@@ -227,7 +227,8 @@ def test_a_series_without_a_target_is_told_its_columns_and_one_with_holes_what_t
     lines = Path("sales.csv").read_text().splitlines(keepends=True)
     Path("few.csv").write_text("".join(lines[:1] + lines[-2:]))
     assert main(["predict", "run", "few.csv"]) == 0
-    assert "2 steps where the model reads" in capsys.readouterr().err
+    told = capsys.readouterr().err
+    assert "2 steps where the model reads 24" in told and "give it the last 24 or more" in told
     Path("holes.csv").write_text("".join(lines[:60] + lines[62:]))
     assert main(["predict", "run", "holes.csv"]) == 2
     assert "train with --gaps fill" in " ".join(capsys.readouterr().err.split())

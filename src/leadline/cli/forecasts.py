@@ -83,7 +83,8 @@ def forecast_columns(trained: Run, table: Table, level: float | None) -> dict[st
         several = f"{counted(len(short), 'series', 'series')} of it, {next(iter(short))} first, hold"
         who = several if found.group else "the table holds"
         told = f"{who} {counted(min(short.values()), 'step')} where the model reads {window}"
-        print(f"note: {told}; forecasts from so few steps are less certain than their intervals say", file=sys.stderr)
+        told += "; forecasts from so few steps are less certain than their intervals say"
+        print(f"note: {told}; give it the last {window} or more", file=sys.stderr)
     for name, count in _unknown(cast(Windows, trained.inputs), table).items():
         told = f"{name} is empty at {counted(count, 'step')} ahead, though it must be known there"
         print(f"note: {told}; what is usual in training stands in for it", file=sys.stderr)
