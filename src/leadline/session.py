@@ -377,7 +377,7 @@ def _check_carried(data: Data, settings: Settings, rule: Rule | None) -> None:
         raise UserError("carry_state needs the task next", got=what, do="Leave carry_state out")
     if settings.replacement or rule is not None:
         got = "replacement=True" if settings.replacement else f"rule {type(rule).__name__}"
-        raise UserError("carry_state needs gradient descent", got=got, do="Leave it out")
+        raise UserError("carry_state needs gradient descent on rows in their order", got=got, do="Leave it out")
 
 
 def _check_parts(settings: Settings, rule: Rule | None) -> None:

@@ -176,5 +176,5 @@ def test_what_cannot_be_carried_is_refused(data, options, settings, said):
     model = ll.models.build(name, data, data.target.dim, **(options or {"dim": 6}))
     with pytest.raises(UserError, match=said):
         fitted(data, model, **settings)
-    with pytest.raises(UserError, match="along a text"):
+    with pytest.raises(UserError, match="needs the task next"):
         ll.fit(ll.models.MLP(2, (3,), 1), ll.data.moons(num=60), carry_state=True, progress=False)
