@@ -9,6 +9,7 @@ accuracy, or R² where the target is real.
 
 from __future__ import annotations
 
+import argparse
 import json
 import subprocess
 import sys
@@ -65,6 +66,7 @@ def theirs(path: Path, x: np.ndarray, y: np.ndarray, seed: int) -> float:
 
 
 def main() -> None:
+    argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter).parse_args()
     print(f"{'table':<15}{'metric':<10}{'leadline':>10}{'sklearn':>10}   five seeds each")
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
