@@ -397,3 +397,16 @@ def test_other_runs_do_not_forecast():
     _, series = _data(_values())
     with pytest.raises(DataError, match="table in memory must be told"):
         forecast(_run(series, epochs=1))
+
+
+@pytest.mark.parametrize("family", ["Poisson", "NegativeBinomial", "Exponential"])
+def test_what_cannot_be_negative_is_not_forecast_below_0(family):
+    """Counts in a column of real numbers: forecasts are those of the family, which knows that none is below 0."""
+    counts = np.random.default_rng(0).poisson(np.tile([0.3, 4.0, 1.0, 0.2], 40)).astype(float)
+    table = {"v": (counts + (family == "Exponential")).tolist()}
+    data = ll.data.series(table, "v", horizon=1, season=M, window=8, level="fixed", unit="fixed")
+    run = _run(data, ll.likelihoods.LIKELIHOODS[family].for_target(data.target), epochs=5)
+    found = forecast(run, table)
+    assert found.low[0] >= 0 and found.predicted[0] > 0
+    assert found.predicted[0] == pytest.approx(float(run.predict(table).mean[0]), rel=1e-6)
+    assert scores(run).followed is None

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
+import torch
 
 import leadline as ll
 from leadline.forecast import scores
 from leadline.report import figures, results
 from leadline.report.facts import Facts
-from leadline.report.forecasts import Forecasts
+from leadline.report.forecasts import Forecasts, Headline, _worst, by_step, worst_forecasts
 from leadline.report.numbers import LEVELS, coverage
+from leadline.report.page import page
+from leadline.report.words import number, percent
 
 
 @pytest.fixture
@@ -24,7 +29,7 @@ def run():
 def _facts(run) -> Facts:
     data = run.need_data()
     outputs = {name: run.outputs(name) for name, _ in data.splits()}
-    return Facts("t", {}, [], None, {}, data, run.likelihood, outputs)
+    return Facts("t", {}, [], None, {"test": run.evaluate("test")}, data, run.likelihood, outputs)
 
 
 @pytest.mark.parametrize("split", ["val", "test"])
@@ -47,3 +52,79 @@ def test_the_figure_draws_forecasts_beside_the_network(run, monkeypatch):
     told = scores(run, "test")
     assert drawn["names"] == ["forecasts", "network"] and drawn["rows"] == told.apart
     assert drawn["observed"][LEVELS.index(0.9), 0] == pytest.approx(told.model.coverage, abs=1e-9)
+
+
+def _page(run):
+    facts = replace(_facts(run), evaluations={name: run.evaluate(name) for name in ("train", "val", "test")})
+    return page(facts)
+
+
+def test_the_top_of_the_page_is_of_the_forecasts(run):
+    html, told = _page(run).html, scores(run, "test")
+    top = html[: html.index('id="metrics"')]
+    assert f'<div class="value">{number(told.model.crps)}</div>' in top
+    assert f"{number(told.naive.crps)} with the value 4 steps before" in top
+    assert f"are off by {number(told.model.mae)} on average" in top
+    better = told.model.crps < told.naive.crps
+    assert ("lower than that of the value 4 steps before" in top) is better
+    assert "r2" not in top
+
+
+def test_a_forecast_that_is_no_better_is_told_so(run):
+    facts = _facts(run)
+    model, naive = facts.judged
+    vars(facts)["judged"] = naive, model
+    assert "the value 4 steps before is as good a forecast, or better." in Headline.of(facts, "test").sentence
+
+
+def test_the_table_has_the_scores_of_the_shell(run):
+    html, told = _page(run).html, scores(run, "test")
+    part = html[html.index("<h3>Beside the value 4 steps before</h3>") :]
+    for score in (told.model, told.naive):
+        assert all(number(value) in part for value in (score.crps, score.mae, score.mase))
+        assert percent(score.coverage) in part
+
+
+def test_metrics_of_single_steps_are_left_to_the_figure(run):
+    html = _page(run).html
+    metrics = html[html.index('id="metrics"') : html.index('id="results"')]
+    assert "rmse_1" in run.evaluate("test") and "rmse_1" not in metrics and "of the network alone" in metrics
+
+
+def test_pictures_of_a_page_on_series(run):
+    assert set(_page(run).figures) == {"forecasts", "coverage", "steps", "worst"}
+    values = np.sin(np.arange(120.0)).tolist()
+    data = ll.data.series({"v": values}, "v", horizon=1, season=4, window=8)
+    single = ll.fit(ll.models.build("Linear", data, 1), data, epochs=1, progress=False, likelihood="Normal", lr=1e-3)
+    assert "steps" not in _page(single).figures
+
+
+def test_the_errors_of_a_step_are_means_over_its_windows(run):
+    model, naive = _facts(run).judged
+    figure = by_step(model, naive, run.inputs, "test")
+    left, right = figure.axes
+    for ax, name in ((left, "away"), (right, "held")):
+        lines = {line.get_label(): line.get_ydata() for line in ax.get_lines()}
+        np.testing.assert_allclose(lines["forecast"], getattr(model, name).numpy().mean(0))
+        np.testing.assert_allclose(lines["the value 4 steps before"], getattr(naive, name).numpy().mean(0))
+    assert float(model.away.mean()) == pytest.approx(scores(run, "test").model.mae)
+
+
+def test_the_worst_forecasts_are_drawn_once_each(run):
+    """In the unit of the table: what came next to what the network read before it."""
+    facts = _facts(run)
+    values = np.array(run.data.inputs.figures[0].shift + run.data.inputs.figures[0].scale * run.data.test.x[..., 0])
+    worst = int(facts.judged[0].crps.mean(1).argmax())
+    ax = worst_forecasts(facts, "test").axes[0]
+    past, _, came, _ = ax.get_lines()
+    np.testing.assert_allclose(past.get_ydata(), values[worst][:8], rtol=1e-5, atol=1e-5)
+    assert came.get_xdata().tolist() == [1, 2, 3, 4]
+    following = worst + 4  # its window begins where the values that were asked begin
+    if following < len(values):
+        np.testing.assert_allclose(came.get_ydata(), values[following][4:8], rtol=1e-4, atol=1e-4)
+
+
+def test_worst_windows_overlap_only_in_other_series():
+    loss, group = torch.tensor([9.0, 8.0, 7.0, 6.0, 5.0, 4.0]), torch.tensor([0, 1, 0, 1, 0, 1])
+    assert _worst(loss, None, 3).tolist() == [0, 3]
+    assert _worst(loss, group, 2).tolist() == [0, 1, 4, 5]

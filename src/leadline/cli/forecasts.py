@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -20,8 +19,9 @@ from leadline.data.sequence_inputs import Sequences, sequence_rows
 from leadline.data.sequence_sources import LISTED, steps_of
 from leadline.data.series_windows import Windows
 from leadline.engine.evaluation import Evaluation
+from leadline.engine.forecast_scores import LEVEL, OF_A_STEP, Score
 from leadline.errors import DataError
-from leadline.forecast import LEVEL, Score, forecast, forecasts, scores
+from leadline.forecast import forecast, forecasts, scores
 from leadline.run import Run
 
 
@@ -70,7 +70,7 @@ def shown(run: Run, evaluations: Mapping[str, Evaluation]) -> dict[str, Evaluati
         return dict(evaluations)
     found = {}
     for split, own in evaluations.items():
-        names = [name for name in own if not re.search(r"_\d+$", name)]
+        names = [name for name in own if not OF_A_STEP.search(name)]
         found[split] = Evaluation({n: own[n] for n in names}, {n: own.interval(n) for n in names}, own.count)
     return found
 

@@ -180,7 +180,7 @@ class _Told(NamedTuple):
 
 def _told(inputs: Windows, law: Prediction, rows: Split, level: float, weighed: bool) -> _Told | None:
     """None of counts and of what must stay positive, and of families that know a few quantiles alone."""
-    if inputs.kind != "real":
+    if inputs.kind != "real" or law.whole or law.positive:
         return None
     try:
         tails = (1 - _LEVEL) / 2, (1 + _LEVEL) / 2, (1 - level) / 2, (1 + level) / 2

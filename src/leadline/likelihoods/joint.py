@@ -226,6 +226,7 @@ class JointPrediction(Prediction):
 
     def __init__(self, predictions: Sequence[Prediction]):
         super().__init__(JointDistribution(predictions))
+        self.positive = any(column.positive or column.whole for column in predictions)
 
     @property
     def columns(self) -> tuple[Prediction, ...]:

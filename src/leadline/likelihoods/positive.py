@@ -25,6 +25,12 @@ from leadline.likelihoods.values import check_one_output, check_values, error_su
 from leadline.settings import real
 
 
+class PositivePrediction(ContinuousPrediction):
+    """A density of numbers above 0."""
+
+    positive = True
+
+
 class Positive(Likelihood):
     """A family adds its `distribution` and its `loss`."""
 
@@ -67,8 +73,8 @@ class Positive(Likelihood):
     def summary(self, means: dict[str, float]) -> dict[str, float]:
         return {"nll": means["nll"], **error_summary(means)}
 
-    def prediction(self, output: Tensor) -> ContinuousPrediction:
-        return ContinuousPrediction(self.distribution(output))
+    def prediction(self, output: Tensor) -> PositivePrediction:
+        return PositivePrediction(self.distribution(output))
 
     def check(self, y: Tensor) -> None:
         check_values(y, least=0, above=True)

@@ -28,6 +28,8 @@ class Prediction(ABC):
     circular: bool = False
     #: whether y is a whole number: probability lies on points
     whole: bool = False
+    #: whether y cannot be below 0
+    positive: bool = False
     #: of several columns of y, or of the items of a ranking; none where there is one column, or where none were given
     names: tuple[str, ...] = ()
 

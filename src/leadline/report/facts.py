@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 from torch import Tensor, nn
 
 from leadline.data.data import Data
+from leadline.data.series_windows import Windows
 from leadline.doctor.finding import Finding
 from leadline.engine.evaluation import Evaluation
+from leadline.engine.forecast_scores import Judged, judged
 from leadline.likelihoods.joint import Joint
 from leadline.likelihoods.likelihood import Likelihood
 
@@ -53,6 +56,14 @@ class Facts:
             if name in self.evaluations and name in self.outputs and len(self.data[name]):
                 return name
         return None
+
+    @cached_property
+    def judged(self) -> tuple[Judged, Judged]:
+        """Of a run on series: every forecast of `split`, and every value of a season ago."""
+        inputs, split = self.data.inputs, self.split
+        if not isinstance(inputs, Windows) or split is None:
+            raise TypeError(f"{type(inputs).__name__} are no windows of series that were evaluated")
+        return judged(inputs, self.data, split, lambda name: self.likelihood.prediction(self.outputs[name]))
 
     def of_column(self, k: int) -> Facts:
         """What can be told of one column alone, where the target has several and a family for each."""

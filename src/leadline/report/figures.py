@@ -74,7 +74,7 @@ def learning(history: Sequence[dict[str, Any]], best_epoch: int | None, metric: 
         part, unit = metric == "accuracy", " (unit of y)" if metric in _IN_UNITS else ""
         drawn = _curves(axes["metric"], epochs, {split: _column(history, split, metric) for split in ("train", "val")})
         if part:
-            _percent_axis(axes["metric"].yaxis)
+            percent_axis(axes["metric"].yaxis)
         else:
             _logarithmic(axes["metric"], drawn)
         _title(
@@ -164,7 +164,7 @@ def reliability_diagram(bins: Reliability, binary: str | None, colour: str) -> F
     top.set(xlim=(-0.01, 1.01), ylim=(-0.02, 1.02))
     low.bar(bins.left, bins.rows, bins.width * 0.9, align="edge", color=LIGHT[colour], alpha=0.55, lw=0)
     for axis in (top.yaxis, low.xaxis):
-        _percent_axis(axis)
+        percent_axis(axis)
     low.yaxis.get_major_locator().set_params(nbins=2, integer=True)
     what = f"“{shorten(binary, 16)}”" if binary is not None else ""
     observed = f"rows that are {what}" if binary is not None else "right answers"
@@ -245,8 +245,8 @@ def coverage_curve(observed: np.ndarray, rows: int, names: Sequence[str], colour
             label=label,
         )
     ax.set(xlim=(0, 1), ylim=(-0.01, 1.01))
-    _percent_axis(ax.xaxis)
-    _percent_axis(ax.yaxis)
+    percent_axis(ax.xaxis)
+    percent_axis(ax.yaxis)
     of = f" of {shorten(names[0], 22)}" if observed.shape[1] == 1 else ""
     stated = f"stated level of the interval{of} (%)"
     _title(ax, "Do the intervals hold what they promise?", x=stated, y="rows inside it (%)")
@@ -409,7 +409,7 @@ def _logarithmic(ax: Axes, values: np.ndarray) -> None:
         ax.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
 
 
-def _percent_axis(axis: Any) -> None:
+def percent_axis(axis: Any) -> None:
     axis.set_major_formatter(lambda value, _: f"{round(100 * value, 6):g}")
 
 

@@ -181,6 +181,16 @@ def coverage(answers: Answers) -> np.ndarray | None:
     return np.array(observed)
 
 
+def counts_note(answers: Answers) -> str:
+    """How intervals of counts are judged, where they are."""
+    if not answers.prediction.whole:
+        return ""
+    return (
+        " Intervals with whole-number ends hold more than they state, so counts are judged by P(Y < y) plus a random "
+        "part of P(Y = y) instead (the randomised probability integral transform)."
+    )
+
+
 def worst(nll: np.ndarray, limit: int = 8) -> np.ndarray:
     """Indices of the rows with the highest loss, worst first; one that is not a number is worst of all.
 

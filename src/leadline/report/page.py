@@ -11,9 +11,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from leadline.data.series_windows import Windows
+from leadline.engine.forecast_scores import OF_A_STEP
 from leadline.report import figures
 from leadline.report.facts import Facts
-from leadline.report.forecasts import forecasts
+from leadline.report.forecasts import Headline
 from leadline.report.graphs import graph_of
 from leadline.report.results import Draw, colour_of, results
 from leadline.report.style import CSS
@@ -105,13 +107,16 @@ def _headline(facts: Facts) -> str:
     score = sentence = ""
     if split is not None:
         name, evaluation = facts.headline(split), facts.evaluations[split]
+        value, beside = metric(name, evaluation[name]), metric_range(name, evaluation.interval(name))
+        name, beside, said = f"{name} on the {split} split", f"95 % interval {beside}", verdict(facts, split)
+        if isinstance(facts.data.inputs, Windows):
+            top = Headline.of(facts, split)
+            name, value, beside, said = top.name, top.value, top.beside, escape(top.sentence)
         score = (
             f'<div class="card score" style="{colour_of(split)}"><div class="name"><span class="dot">'
-            f"</span>{escape(name)} on the {split} split</div>"
-            f'<div class="value">{metric(name, evaluation[name])}</div>'
-            f'<div class="soft">95 % interval {metric_range(name, evaluation.interval(name))}</div></div>'
+            f'</span>{escape(name)}</div><div class="value">{value}</div><div class="soft">{beside}</div></div>'
         )
-        sentence = f'<p class="verdict">{verdict(facts, split)}</p>'
+        sentence = f'<p class="verdict">{said}</p>'
     tiles = "".join(
         f'<div class="tile"><div class="name">{escape(name)}</div><div class="value">{escape(value)}</div>'
         f'<div class="more">{escape(more)}</div></div>'
@@ -164,6 +169,12 @@ def _metrics(facts: Facts, draw: Draw) -> str:
     if not splits:
         return ""
     names = list(dict.fromkeys(name for split in splits for name in facts.evaluations[split].main))
+    note = "Weighted by row; below each figure its 95 % confidence interval, the rows taken as a sample."
+    if isinstance(facts.data.inputs, Windows):
+        names = [name for name in names if not OF_A_STEP.search(name)]
+        note += (
+            " These figures are of the network alone, in the unit in which it learns; those of its forecasts follow."
+        )
     rows = []
     for split in splits:
         evaluation = facts.evaluations[split]
@@ -175,7 +186,6 @@ def _metrics(facts: Facts, draw: Draw) -> str:
             else:
                 cells.append("")
         rows.append(cells)
-    note = "Weighted by row; below each figure its 95 % confidence interval, the rows taken as a sample."
     return f'<div class="card">{table(["split", "rows", *names], rows)}<p class="soft small below">{note}</p></div>'
 
 
@@ -195,8 +205,7 @@ def _learning(facts: Facts, draw: Draw) -> str:
 def _results(facts: Facts, draw: Draw) -> str:
     if facts.split is None:
         return ""
-    seen = forecasts(facts, facts.split, draw) + graph_of(facts, facts.split, draw)
-    return seen + results(facts, facts.split, draw)
+    return graph_of(facts, facts.split, draw) + results(facts, facts.split, draw)
 
 
 def _doctor(facts: Facts, draw: Draw) -> str:

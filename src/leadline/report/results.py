@@ -17,16 +17,16 @@ from leadline.data.graph_inputs import GraphInputs
 from leadline.data.series_windows import Windows
 from leadline.data.target import SEVERAL
 from leadline.data.tokens import Tokens
-from leadline.likelihoods.hindsight import apart_in
 from leadline.report import figures
 from leadline.report.facts import Facts
-from leadline.report.forecasts import Forecasts
+from leadline.report.forecasts import series
 from leadline.report.maps import maps
 from leadline.report.numbers import (
     Answers,
     Turned,
     array,
     confusion,
+    counts_note,
     coverage,
     per_class,
     reliability,
@@ -54,11 +54,9 @@ def results(facts: Facts, split: str, draw: Draw) -> str:
         return texts(facts, split, draw)
     if target.kind == SEVERAL:
         return _several(facts, split, draw)
-    kinds: dict[bool, type[Answers]] = {
-        target.kind == "angle": Turned,
-        isinstance(facts.data.inputs, Windows): Forecasts,
-    }
-    answers = kinds.get(True, Answers).of(facts, split)
+    if isinstance(facts.data.inputs, Windows):
+        return series(facts, split, draw)
+    answers = (Turned if target.kind == "angle" else Answers).of(facts, split)
     if target.discrete and (p := answers.probabilities) is not None:
         return _classes(facts, split, answers, p, draw)
     if target.kind in MEASURED and (mean := answers.mean) is not None:
@@ -153,8 +151,13 @@ def _real(facts: Facts, split: str, answers: Answers, mean: np.ndarray, draw: Dr
         f"The nearer to the dashed line, the better.{lines}{note}", full=total > 1,
     )  # fmt: skip
     cards = [f'<div class="card{" wide" if total > 1 else ""}">{scatter}</div>']
-    held = _held(facts, split, answers, draw)
-    if held:
+    observed = coverage(answers)
+    if observed is not None:
+        held = draw(
+            "coverage", figures.coverage_curve(observed[:, :OUTPUTS], len(answers.y), names, split),
+            "An interval of 90 % should hold the truth in 90 of 100 rows. Below the grey diagonal intervals are too "
+            f"narrow, above it too wide; inside the band the difference may be chance.{counts_note(answers)}",
+        )  # fmt: skip
         cards.append(f'<div class="card">{held}</div>')
     if total > 1:
         cards.append(f'<div class="card"><h3>Output by output</h3>{_per_output(y, mean, ends, names)}</div>')
@@ -176,41 +179,6 @@ def _real(facts: Facts, split: str, answers: Answers, mean: np.ndarray, draw: Dr
         rows = [row[:3] for row in rows]
     cards.append(_worst(facts, split, answers, index, heads, rows))
     return f'<div class="grid">{"".join(cards)}</div>'
-
-
-def _held(facts: Facts, split: str, answers: Answers, draw: Draw) -> str:
-    """How often intervals held the truth; of series, all steps ahead together, as the shell tells it."""
-    observed = coverage(answers)
-    if observed is None:
-        return ""
-    names, rows, note = list(facts.data.target.names), len(answers.y), ""
-    inputs = facts.data.inputs
-    if isinstance(answers, Forecasts) and isinstance(inputs, Windows):
-        rows = apart_in(facts.data[split], inputs.horizon)
-        alone = coverage(answers.network)
-        names, observed = ["forecasts"], observed.mean(1, keepdims=True)
-        note = f" All steps ahead together; the band is of the {count(rows, 'window')} that do not overlap."
-        if alone is not None and split != "train" and inputs.kind == "real":
-            names, observed = [*names, "network"], np.hstack([observed, alone.mean(1, keepdims=True)])
-            note += (
-                " A forecast follows the network as far as the network has been right so far, and its interval is "
-                "widened or narrowed by how many values earlier ones held: predict gives these. Dashed, with squares: "
-                "intervals of the network alone."
-            )
-    return draw(
-        "coverage", figures.coverage_curve(observed[:, :OUTPUTS], rows, names, split),
-        "An interval of 90 % should hold the truth in 90 of 100 rows. Below the grey diagonal intervals are too "
-        f"narrow, above it too wide; inside the band the difference may be chance.{_counts_note(answers)}{note}",
-    )  # fmt: skip
-
-
-def _counts_note(answers: Answers) -> str:
-    if not answers.prediction.whole:
-        return ""
-    return (
-        " Intervals with whole-number ends hold more than they state, so counts are judged by P(Y < y) plus a random "
-        "part of P(Y = y) instead (the randomised probability integral transform)."
-    )
 
 
 def _anything(facts: Facts, split: str, answers: Answers, draw: Draw) -> str:
