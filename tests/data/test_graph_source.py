@@ -103,7 +103,14 @@ def test_unlabelled_nodes_are_neighbours_and_are_not_asked():
     label = [value if k % 3 else None for k, value in enumerate(NODES["label"])]
     data = made({"label": label})
     assert sum(len(split) for _, split in data.splits()) == 8 and len(data.inputs.graph) == 12
-    assert "4 nodes without a value of label: not used" in str(data.account)
+    assert "4 nodes without a value of label: neighbours of others, not asked about" in str(data.account)
+
+
+def test_unlabelled_edges_are_part_of_the_graph_and_are_not_asked():
+    edges = {"from": [*range(11)], "to": [*range(1, 12)], "kind": [("a", "b", None)[k % 3] for k in range(11)]}
+    data = ll.data.graph({"id": [*range(12)]}, edges, target="kind")
+    assert sum(len(split) for _, split in data.splits()) == 8 and len(data.inputs.graph.edges) == 22
+    assert "3 edges without a value of kind: part of the graph, not asked about" in str(data.account)
 
 
 def test_while_it_learns_an_inductive_network_sees_no_edge_of_a_test_node():

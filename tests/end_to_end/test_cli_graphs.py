@@ -106,7 +106,7 @@ def test_a_folder_and_known_graphs(tables, tmp_path, capsys, monkeypatch):
     folder, _ = tables
     monkeypatch.chdir(tmp_path)
     assert main(["show", "data", str(folder), "--target", "field"]) == 0
-    assert "40 nodes without a value of field: not used" in capsys.readouterr().out
+    assert "40 nodes without a value of field: neighbours of others, not asked about" in capsys.readouterr().out
     assert main(["train", str(folder), "--target", "field", "--epochs", "2", "--no-report", "--folder", "r1"]) == 0
     assert main(["train", "karate", "--folder", "r2", "--json"]) == 0
     out = capsys.readouterr().out

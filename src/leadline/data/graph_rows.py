@@ -21,6 +21,13 @@ from leadline.data.splits import split_indices
 from leadline.data.target import Target
 from leadline.errors import DataError
 
+#: what becomes of those whose value is not known
+_UNASKED = {
+    "node": "neighbours of others, not asked about",
+    "edge": "part of the graph, not asked about",
+    "graph": "not used",
+}
+
 
 @dataclass(frozen=True, eq=False)
 class GraphPlan:
@@ -103,7 +110,7 @@ def rows_of(found: Found, plan: GraphPlan, graphs: Table | None) -> Asked:
         )
     y, exact, target = settle(outcomes, used, plan.kinds * len(outcomes), table.at, plan.order)
     if len(used) < len(table):
-        notes.append(f"{counted(len(table) - len(used), one)} without a value of {target.name}: not used")
+        notes.append(f"{counted(len(table) - len(used), one)} without a value of {target.name}: {_UNASKED[plan.level]}")
     if plan.split is not None:
         parts = _given_split(table, plan.split, used)
         notes.append(f"{plan.split} says which rows train, validate and test")
