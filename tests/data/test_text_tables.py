@@ -328,6 +328,13 @@ def test_conllu_is_read_by_its_words_and_their_classes(tmp_path, words, name, ta
         assert [data.target.classes[k] for k in tags[tags != NOTHING].tolist()] == ["DET", "NOUN", "VERB", "X_"]
 
 
+@pytest.mark.parametrize(("name", "columns"), [("a.jsonl", {}), ("a.parquet", {}), ("a.txt", {"target": "tag"})])
+def test_tags_are_of_a_file_of_tagged_words(tmp_path, name, columns):
+    (tmp_path / name).write_text('{"tokens": ["the", "cat"], "tags": ["D", "N"]}\n' * 5)
+    with pytest.raises(DataError, match=f"tags must be of a file of tagged words, a word a line. Got {name}"):
+        text(tmp_path / name, task="tags", **columns)
+
+
 def test_equal_sentences_of_tagged_words_fall_in_one_split(tmp_path, words):
     path = tmp_path / "ner.txt"
     path.write_text("\n\n".join(f"a X\ncat{k % 8} Y" for k in range(40)))

@@ -24,7 +24,7 @@ from leadline.data.held_out import Held
 from leadline.data.packed import Documents, Packing
 from leadline.data.table import PARQUET
 from leadline.data.text_files import digest, exists, find_texts, pattern_of, stamp_of
-from leadline.data.text_rows import TABLES, TAGGED, Rows, read_text_table
+from leadline.data.text_rows import JSON_LINES, TABLES, TAGGED, Rows, read_text_table
 from leadline.data.text_tables import Making, labelled, paired, spanned, tagged
 from leadline.data.tokens import MOST_LENGTH, TASKS
 from leadline.data.vocabulary import given_tokenizer
@@ -125,7 +125,7 @@ def text(
         rows = read_text_table(place, plain=not asked and task in (None, "pairs"), asked=asked)
         task = _task_of(rows, task, text, source, target)
         share = 0.05 if task in _STREAMS else 0.1
-    elif task == "tags" and (text or source or target or place.name.lower().endswith(PARQUET)):
+    elif task == "tags" and (text or source or target or place.name.lower().endswith((*PARQUET, *JSON_LINES))):
         raise DataError(
             "tags must be of a file of tagged words, a word a line",
             got=f"{place.name}" + (" and names of columns" if text or source or target else ""),
