@@ -375,6 +375,20 @@ def test_a_date_that_is_not_named_as_the_time_is_told():
     told = "day: left out; rows are taken as they stand, unless this date is named as their time"
     assert told in ll.data.series({"day": table["day"], "v": table["v"]}, "v", horizon=3).account.columns
     assert any(line.startswith("day: left out, a date") for line in _made(table).account.columns)
+    two = {"g": ["a", "b"] * 90, "day": [day for day in table["day"] for _ in "ab"], "v": [*table["v"], *table["v"]]}
+    assert len(ll.data.series(two, "v", horizon=3, group="g").train)
+
+
+def test_rows_that_a_date_puts_in_another_order_are_not_taken_as_they_stand():
+    days = [str(day) for day in np.arange("2024-01-01", "2024-03-31", dtype="datetime64[D]")]
+    table = {"day": days[::-1], "v": _table()["v"]}
+    message = (
+        r"must stand in the order of time. Got day '2024-03-30' in row 0 and '2024-03-29' in row 1. Pass time='day'"
+    )
+    with pytest.raises(DataError, match=message):
+        ll.data.series(table, "v", horizon=3)
+    assert ll.data.series(table, "v", horizon=3, time="day").inputs.season == 7
+    assert ll.data.series(table, "v", horizon=3, drop=["day"]).inputs.roles.time is None
 
 
 def test_an_empty_file_is_named(tmp_path):

@@ -10,7 +10,7 @@ from leadline.data.cells import Table
 from leadline.data.columns import Column
 from leadline.data.features import Feature, feature
 from leadline.data.outcome import read_outcome
-from leadline.data.raw import writes_comma
+from leadline.data.raw import shown, words_of, writes_comma
 from leadline.data.series_rows import Roles, Series, check_column
 from leadline.data.series_windows import Windows
 from leadline.errors import DataError
@@ -46,11 +46,27 @@ def past_columns(table: Table, roles: Roles, others: Sequence[str], left_out: li
                 continue
             item = "a flag"
         if roles.time is None and isinstance(item, Feature) and item.kind == "date":
+            _check_ascending(table, roles, name, item.values)
             left_out.append(f"{name}: left out; rows are taken as they stand, unless this date is named as their time")
             continue
         why = item if isinstance(item, str) else f"a {item.kind}"
         left_out.append(f"{name}: left out, {why.removeprefix('left out: ')}; known or static columns may be such")
     return tuple(found)
+
+
+def _check_ascending(table: Table, roles: Roles, name: str, values: np.ndarray) -> None:
+    """Refuse rows that are taken as they stand where a date says that they stand in another order."""
+    codes = np.zeros(len(table), dtype=np.int64) if roles.group is None else words_of(table.columns[roles.group])[1]
+    order = np.argsort(codes, kind="stable")
+    back = np.flatnonzero((np.diff(values[order]) < 0) & (np.diff(codes[order]) == 0))
+    if len(back):
+        row, before = int(order[back[0] + 1]), int(order[back[0]])
+        cells = table.columns[name]
+        raise DataError(
+            "the rows of a series without a time must stand in the order of time",
+            got=f"{name} {shown(cells, before)} in {table.at(before)} and {shown(cells, row)} in {table.at(row)}",
+            do=f"Pass time={name!r}; or, if that is not when each row was, leave it out: drop={[name]!r}",
+        )
 
 
 def check_values(table: Table, roles: Roles, kind: str) -> None:
