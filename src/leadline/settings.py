@@ -247,6 +247,19 @@ def real(
     raise UserError(f"{name} must be {legal}", got=given(name, value), do=_proposal(name, value, float, least, usual))
 
 
+def truth(name: str, value: Any) -> bool:
+    """`value` as true or false, or the message that it is neither; words such as "no" would count as true.
+
+    >>> truth("tied", "no")
+    Traceback (most recent call last):
+    leadline.errors.UserError: tied must be True or False. Got tied='no' (text). Write tied=True or tied=False.
+    """
+    if not isinstance(value, bool):
+        do = f"Write {name}=True or {name}=False"
+        raise UserError(f"{name} must be True or False", got=given(name, value), do=do)
+    return value
+
+
 def texts(name: str, value: Any) -> list[str]:
     """`value` as a list of texts, or the message that it holds something else; a text alone is a list of one.
 

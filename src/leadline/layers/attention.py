@@ -22,7 +22,7 @@ from leadline.layers.attend_one import attend_one, can_attend_one
 from leadline.layers.cache import Room
 from leadline.layers.masks import Mask, UpTo
 from leadline.layers.positions import check_rows
-from leadline.settings import real, whole
+from leadline.settings import given, real, whole
 
 #: (queries or keys (B, H, T, K), their positions (B, T), or None for 0 … T-1) -> the same, turned
 Turn = Callable[[Tensor, Tensor | None], Tensor]
@@ -58,9 +58,12 @@ class SelfAttention(nn.Module):
         turn: Turn | None = None,
     ):
         super().__init__()
+        if turn is not None and not callable(turn):
+            got = given("turn", turn)
+            raise UserError("turn must turn queries and keys", got=got, do="Pass Rotary(dim_head), or leave it out")
         self.heads, self.groups, self.dim_head = shares(dim, num_heads, dim_head, num_groups)
         self.dim, self.p_drop, self.site = dim, real("p_drop", p_drop, 0, 1, usual=0.1), site
-        self.scale, self.turn = scale, turn
+        self.scale, self.turn = scale if scale is None else real("scale", scale, usual=1.0), turn
         self.query_key_value = nn.Linear(dim, (self.heads + 2 * self.groups) * self.dim_head, bias)
         self.out = nn.Linear(self.heads * self.dim_head, dim, bias)
 
@@ -126,8 +129,9 @@ class CrossAttention(nn.Module):
     ):
         super().__init__()
         self.heads, self.groups, self.dim_head = shares(dim, num_heads, dim_head, None)
-        self.p_drop, self.site, self.scale = real("p_drop", p_drop, 0, 1, usual=0.1), site, scale
-        self.dim, self.dim_source = dim, dim_source or dim
+        self.p_drop, self.site = real("p_drop", p_drop, 0, 1, usual=0.1), site
+        self.scale = scale if scale is None else real("scale", scale, usual=1.0)
+        self.dim, self.dim_source = dim, dim if dim_source is None else whole("dim_source", dim_source)
         self.query = nn.Linear(dim, self.heads * self.dim_head, bias)
         self.key_value = nn.Linear(self.dim_source, 2 * self.heads * self.dim_head, bias)
         self.out = nn.Linear(self.heads * self.dim_head, dim, bias)

@@ -36,7 +36,7 @@ class AttentionFree(nn.Module):
 
     def __init__(self, dim: int, length: int, rank: int = 16):
         super().__init__()
-        self.dim = dim
+        self.dim = whole("dim", dim)
         self.query_key_value, self.out = nn.Linear(dim, 3 * dim), nn.Linear(dim, dim)
         self.rank = whole("rank", rank, 0)
         if rank:

@@ -12,6 +12,7 @@ from __future__ import annotations
 from torch import Tensor, nn
 
 from leadline.layers.activation import activation as activation_by_name
+from leadline.settings import truth, whole
 
 
 class FeedForward(nn.Module):
@@ -29,7 +30,8 @@ class FeedForward(nn.Module):
 
     def __init__(self, dim: int, dim_hidden: int, activation: str = "gelu", gated: bool = False, bias: bool = True):
         super().__init__()
-        self.gated = gated
+        self.gated = truth("gated", gated)
+        whole("dim", dim), whole("dim_hidden", dim_hidden)
         self.widen = nn.Linear(dim, dim_hidden * (1 + gated), bias)
         self.activation = activation_by_name(activation)
         self.narrow = nn.Linear(dim_hidden, dim, bias)

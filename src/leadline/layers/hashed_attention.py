@@ -62,7 +62,7 @@ class HashedAttention(nn.Module):
         self.piece, self.rounds = whole("piece", piece), whole("num_rounds", num_rounds)
         self.num_buckets = even("num_buckets", num_buckets)
         self.query_value, self.out = nn.Linear(dim, 2 * dim), nn.Linear(dim, dim)
-        generator = torch.Generator().manual_seed(seed)
+        generator = torch.Generator().manual_seed(whole("seed", seed, 0))
         drawn = torch.randn(num_rounds, self.dim_head, num_buckets // 2, generator=generator)
         self.register_buffer("rotations", drawn)
 

@@ -120,7 +120,7 @@ def _elu(x: Tensor) -> Tensor:
 
 def orthogonal_directions(num_features: int, dim: int, seed: int = 0) -> Tensor:
     """ω of eq. 4, (R, K): each as long as a normal vector, each K of them at right angles."""
-    generator = torch.Generator().manual_seed(seed)
+    generator = torch.Generator().manual_seed(whole("seed", seed, 0))
     blocks = []
     for _ in range(-(-num_features // dim)):
         turn, upper = torch.linalg.qr(torch.randn(dim, dim, generator=generator))

@@ -16,6 +16,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from leadline.settings import whole
+
 
 class Patches(nn.Module):
     """Eq. 1.
@@ -31,7 +33,8 @@ class Patches(nn.Module):
 
     def __init__(self, channels: int, dim: int, patch: int):
         super().__init__()
-        self.patch = patch
+        self.patch = whole("patch", patch)
+        whole("channels", channels), whole("dim", dim)
         self.map = nn.Conv2d(channels, dim, patch, patch)
 
     def forward(self, x: Tensor) -> Tensor:

@@ -38,6 +38,7 @@ class LearnedPositions(nn.Module):
         """Args:
         at: where the tokens stand; 0 … T-1 by default.
         """
+        check_rows(x, self.weight.shape[1], "LearnedPositions")
         if at is None:
             check_places(x, len(self.weight))
         return x + (self.weight[: x.shape[1]] if at is None else self.weight[at])
@@ -61,6 +62,7 @@ class SinusoidalPositions(nn.Module):
         """Args:
         at: where the tokens stand; 0 … T-1 by default.
         """
+        check_rows(x, self.dim, "SinusoidalPositions")
         at = torch.arange(x.shape[1], device=x.device) if at is None else at
         return x + sinusoids(at, self.dim, dtype=computing(x)).to(x.dtype)
 

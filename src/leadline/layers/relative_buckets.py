@@ -21,7 +21,7 @@ import torch
 from torch import Tensor, nn
 
 from leadline.errors import UserError
-from leadline.settings import whole
+from leadline.settings import truth, whole
 
 
 class BucketBias(nn.Module):
@@ -37,7 +37,8 @@ class BucketBias(nn.Module):
 
     def __init__(self, num_heads: int, num_buckets: int = 32, furthest: int = 128, both_ways: bool = True):
         super().__init__()
-        whole("num_buckets", num_buckets, 4 if both_ways else 2)
+        whole("num_buckets", num_buckets, 4 if truth("both_ways", both_ways) else 2)
+        whole("furthest", furthest)
         near = num_buckets // (4 if both_ways else 2)
         if furthest <= near or (both_ways and num_buckets % 2):
             raise UserError(

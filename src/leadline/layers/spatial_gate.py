@@ -34,6 +34,7 @@ class SpatialGate(nn.Module):
     def __init__(self, dim: int, dim_hidden: int, length: int):
         super().__init__()
         self.dim = dim
+        whole("dim", dim), whole("dim_hidden", dim_hidden)
         self.widen, self.narrow = nn.Linear(dim, 2 * dim_hidden), nn.Linear(dim_hidden, dim)
         self.norm = nn.LayerNorm(dim_hidden)
         self.mix = nn.Parameter(torch.randn(whole("length", length), length) * 1e-3)

@@ -22,6 +22,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from leadline.layers.attention import SelfAttention
+from leadline.settings import truth, whole
 
 
 class WindowAttention(nn.Module):
@@ -40,7 +41,7 @@ class WindowAttention(nn.Module):
 
     def __init__(self, dim: int, num_heads: int, window: int, shifted: bool = False, relative: bool = True):
         super().__init__()
-        self.window, self.shifted = window, shifted
+        self.window, self.shifted = whole("window", window), truth("shifted", shifted)
         self.attention = SelfAttention(dim, num_heads)
         self.offsets = nn.Parameter(torch.zeros((2 * window - 1) ** 2, num_heads)) if relative else None
         self.register_buffer("index", _differences(window), persistent=False)  # (W, W, W, W)

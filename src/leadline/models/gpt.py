@@ -42,7 +42,7 @@ from leadline.layers.sublayer import Sublayer
 from leadline.layers.unembedding import unembed
 from leadline.models.sizes import check_sizes
 from leadline.names import lookup
-from leadline.settings import real, whole
+from leadline.settings import real, truth, whole
 
 #: what a norm adds to a variance is said: torch's own of RMSNorm depends on the type of numbers
 NORMS: dict[str, Callable[[int], nn.Module]] = {"layer": nn.LayerNorm, "rms": partial(nn.RMSNorm, eps=1e-5)}
@@ -86,8 +86,9 @@ class GPT(nn.Module, Configured):
         end: int | None = None,
     ):
         super().__init__()
+        check_sizes("GPT", num_tokens=num_tokens, length=length, dim=dim, num_layers=num_layers)
         hidden = 4 * dim if dim_hidden is None else dim_hidden
-        check_sizes("GPT", num_tokens=num_tokens, length=length, dim=dim, num_layers=num_layers, dim_hidden=hidden)
+        check_sizes("GPT", dim_hidden=hidden)
         whole("num_heads", num_heads)
         if window is not None:
             whole("window", window)
@@ -97,7 +98,7 @@ class GPT(nn.Module, Configured):
         self.num_tokens, self.length, self.dim, self.num_layers = num_tokens, length, dim, num_layers
         self.num_heads, self.dim_hidden, self.p_drop, self.activation = num_heads, dim_hidden, p_drop, activation
         self.norm, self.positions = norm, lookup(positions, POSITIONS, "positions")
-        self.tied, self.window, self.end = tied, window, end
+        self.tied, self.window, self.end = truth("tied", tied), window, end
         make_norm = lookup(norm, NORMS, "norm")
         self.embed = nn.Embedding(num_tokens, dim)
         self.place: nn.Module | None = None

@@ -39,7 +39,7 @@ from leadline.layers.sublayer import Sublayer
 from leadline.layers.unembedding import unembed
 from leadline.models.sizes import check_sizes
 from leadline.models.sources import check_source, parted
-from leadline.settings import whole
+from leadline.settings import truth, whole
 
 EPS = 1e-6
 
@@ -91,6 +91,8 @@ class T5(nn.Module, Configured):
     ):
         super().__init__()
         check_sizes("T5", num_tokens=num_tokens, length=length, len_source=len_source, dim=dim, dim_hidden=dim_hidden)
+        check_sizes("T5", dim_head=dim_head, num_heads=num_heads)
+        truth("gated", gated), truth("tied", tied)
         written = num_layers if num_decoder_layers is None else num_decoder_layers
         check_sizes("T5", num_layers=num_layers, num_decoder_layers=written)
         self.num_tokens, self.length, self.len_source = num_tokens, length, len_source

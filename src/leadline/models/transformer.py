@@ -40,7 +40,7 @@ from leadline.layers.unembedding import unembed
 from leadline.models.sizes import check_sizes
 from leadline.models.sources import check_source, parted
 from leadline.names import lookup
-from leadline.settings import whole
+from leadline.settings import truth, whole
 
 POSITIONS = {name: name for name in ("sinusoidal", "learned", "none")}
 
@@ -90,7 +90,7 @@ class Transformer(nn.Module, Configured):
         self.num_tokens, self.length, self.len_source = num_tokens, length, len_source
         self.num_source_tokens, self.pad = num_source_tokens, whole("pad", pad, 0, reads - 1)
         self.dim, self.num_layers, self.num_heads, self.dim_hidden = dim, num_layers, num_heads, dim_hidden
-        self.p_drop, self.order, self.tied = p_drop, order, tied
+        self.p_drop, self.order, self.tied = p_drop, order, truth("tied", tied)
         self.positions = lookup(positions, POSITIONS, "positions")
         site = count()
         self.embed = nn.Embedding(num_tokens, dim)
