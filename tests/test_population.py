@@ -256,3 +256,17 @@ def test_a_model_that_cannot_be_batched_is_fitted_one_by_one():
     with pytest.warns(UserWarning, match="one by one"):
         runs = ll.fit_many(model, data, MEMBERS[:2], epochs=2, **QUIET)
     assert len(runs) == 2 and all(run.history for run in runs)
+
+
+@pytest.mark.parametrize(
+    ("members", "said"),
+    [
+        (2, "members must be a list of the options of each. Got members=2"),
+        ({"seed": [0, 1]}, "members must be a list of the options of each"),
+        ("seed", "members must be a list of the options of each"),
+        ([0, 1], "a member must be a dictionary of options. Got 0"),
+    ],
+)
+def test_members_that_are_no_options_are_refused(members, said):
+    with pytest.raises(UserError, match=said):
+        ll.fit_many(ll.models.MLP(2, (4,), 1), ll.data.moons(num=60), members, epochs=1, progress=False)

@@ -17,7 +17,7 @@ import json
 import math
 import time
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -50,7 +50,7 @@ from leadline.progress import progress as progress_listener
 from leadline.regularize import Regularizer, regularizers, words
 from leadline.run import Run
 from leadline.session import first_weights, judged
-from leadline.settings import Settings
+from leadline.settings import Settings, given
 from leadline.verbs import fit, refuse
 
 #: settings in which members of one computation may differ
@@ -104,6 +104,13 @@ def fit_many(
     3
     """
     start = time.monotonic()
+    if isinstance(members, (str, Mapping)) or not isinstance(members, Iterable):
+        do = "Pass ll.members(seed=range(5)), or a dictionary of settings for each"
+        raise UserError("members must be a list of the options of each", got=given("members", members), do=do)
+    members = list(members)
+    if not all(isinstance(options, Mapping) for options in members):
+        wrong = next(options for options in members if not isinstance(options, Mapping))
+        raise UserError("a member must be a dictionary of options", got=f"{wrong!r:.60}", do="Pass {'seed': 0}, say")
     if not members:
         raise UserError("a population needs at least one member", got="none", do="Pass members=[{'seed': 0}]")
     acting = regularizers(regularize)  # type: ignore[arg-type]

@@ -109,7 +109,7 @@ p{margin:0 0 12px}
 .score .value{font-size:46px;line-height:1.12;font-weight:700;letter-spacing:-.025em;color:var(--of);margin:2px 0}
 .tiles{display:grid;grid-template-columns:repeat(auto-fit,minmax(125px,1fr));gap:16px 12px}
 .tile .name{color:var(--soft);font-size:12.5px}
-.tile .value{font-size:19px;line-height:1.3;font-weight:650;letter-spacing:-.01em}
+.tile .value{font-size:18px;line-height:1.3;font-weight:650;letter-spacing:-.01em}
 .tile .more{color:var(--soft);font-size:12.5px}
 .verdict{font-size:17px;line-height:1.5;margin:16px 0 0;max-width:72ch}
 figure{margin:0}
