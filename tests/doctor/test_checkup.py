@@ -178,3 +178,14 @@ def test_wrong_labels_are_named_with_their_rows():
     (finding,) = before(MLP(5, (8,), 3), museum.changed(data, y=y), Categorical(3))
     rows = data.train.rows[[4, 9]].tolist()
     assert finding.evidence == f"2 outside: -1, 7 in rows {rows[0]}, {rows[1]}"
+
+
+def test_a_target_that_single_precision_blurs_is_named_as_it_is_written_and_needs_two_rows():
+    y = torch.tensor([-2e9, -2e9 + 1, -2e9 + 2] * 20, dtype=torch.float64)
+    split = Split(torch.randn(60, 2), y.float())
+    found = before(MLP(2, (4,), 1), Data(split, split, split, Target.real(y, "v_1")), Normal("fixed"))
+    (finding,) = [f for f in found if f.code == "target-resolution"]
+    assert finding.what.startswith("the target v_1 must vary") and finding.remedy.endswith("v_1 + 2e+09")
+    one = Split(split.x[:1], split.y[:1])
+    found = before(MLP(2, (4,), 1), Data(one, one, one, Target.real(y[:1], "v_1")), Normal("fixed"))
+    assert "target-resolution" not in [f.code for f in found]

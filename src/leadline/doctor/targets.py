@@ -67,7 +67,7 @@ def _outside(y: Tensor, likelihood: Likelihood) -> Tensor | None:
 def _resolution(data: Data) -> list[Finding]:
     """Whether float32, in which targets are kept, can tell the values of y apart."""
     target = data.target
-    if target.kind not in ("real", "positive", SEVERAL):
+    if target.kind not in ("real", "positive", SEVERAL) or len(data.train) < 2:  # of one row no deviation is known
         return []
     findings = []
     for name, shift, scale in zip(target.names, target.shift, target.scale, strict=True):
@@ -79,10 +79,10 @@ def _resolution(data: Data) -> list[Finding]:
             Finding(
                 "target-resolution",
                 severity,
-                f"{name} must vary by more than single precision can tell",
+                f"the target {name} must vary by more than single precision can tell",
                 "train split",
                 f"values near {shift:.6g} with a deviation of {scale:.3g}, kept in steps of {step:.2g}",
-                f"Predict its distance from a round number: {name} - {_round(shift):g}",
+                f"Predict its distance from a round number: {name} {'-' if shift > 0 else '+'} {_round(abs(shift)):g}",
             )
         )
     return findings
