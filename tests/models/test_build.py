@@ -45,3 +45,9 @@ def test_heads_that_are_named_are_taken_at_their_word(lines):
 def test_no_heads_are_chosen_for_what_is_no_width(lines, dim):
     with pytest.raises(UserError, match="dim"):
         build("GPT", lines, lines.target.dim, dim=dim, num_layers=1)
+
+
+def test_a_model_of_text_says_where_text_comes_from():
+    said = r"GPT must be given rows of tokens. Got rows of numbers of shape \(2,\). Name a file or folder of text"
+    with pytest.raises(UserError, match=said):
+        build("GPT", ll.data.moons(num=40), 1)

@@ -345,12 +345,13 @@ def _of_tokens(model_type: type[nn.Module], shape: Sequence[int], told: Mapping[
     needed = [arg for arg in FROM_DATA if arg in wanted and wanted[arg].default is inspect.Parameter.empty]
     lost = [arg for arg in needed if arg not in told and arg != "dim_output"]
     if lost and not told:
+        text = f'Name a file or folder of text in a shell; in Python, write build("{name}", ll.data.text(…), …)'
         pictures = "In Python, pass rows = ll.data.colours(pictures), as docs/vision-transformers.md shows, to "
         pictures += f'build("{name}", rows, …). A shell trains pictures with ViT, Swin, DaViT or ConvNet'
         raise UserError(
             f"{name} must be given rows of tokens",
-            got=f"{'pictures' if len(shape) == 3 else 'rows'} of shape {tuple(shape)} that are none",
-            do=pictures if len(shape) == 3 else "Pass the data themselves: build(name, ll.data.text(…), …)",
+            got=f"{'pictures' if len(shape) == 3 else 'rows of numbers'} of shape {tuple(shape)}",
+            do=pictures if len(shape) == 3 else text,
         )
     if lost:
         got = {"len_source": "a text without a source to translate"}.get(lost[0], f"rows that do not say {lost[0]}")
