@@ -12,6 +12,7 @@ from leadline.errors import UnknownName
 from leadline.names import suggest
 
 _LIVE_SECONDS, _LOG_SECONDS = 0.1, 5.0
+_LONG_SECONDS = 30.0  # without the end of an epoch: a log then tells of steps
 
 
 #: how a run may be shown; "running" is auto without a last word, for a caller that tells how the run ended
@@ -63,15 +64,18 @@ class Log:
             self.clock, self.epochs = _Clock(event), event.epochs
             self.said = time.monotonic()
         elif isinstance(event, EpochDone) and time.monotonic() - self.said > _LOG_SECONDS:
-            self.said = time.monotonic()
-            self._write(
-                f"epoch {event.epoch}/{self.epochs}  {figures(event, self.headline)}  "
-                f"{pace(self.clock.speed(event.step))}  {self.clock.left(event.step)} left"
-            )
+            self._tell(f"epoch {event.epoch}/{self.epochs}  {figures(event, self.headline)}", event.step)
+        elif isinstance(event, StepsDone) and time.monotonic() - self.said > _LONG_SECONDS:
+            step = f"step {event.step:,}/{self.clock.total:,}"
+            self._tell(f"epoch {event.epoch + 1}/{self.epochs}  {step}  loss {float(event.losses[-1]):.4f}", event.step)
         elif isinstance(event, RunEnded) and self.last_word:
             seconds = time.monotonic() - self.clock.began
             done = f"{counted(event.epoch, 'epoch')}, {counted(event.step, 'step')}"
             self._write(f"{event.reason} after {done}, {duration(seconds)}")
+
+    def _tell(self, what: str, step: int) -> None:
+        self.said = time.monotonic()
+        self._write(f"{what}  {pace(self.clock.speed(step))}  {self.clock.left(step)} left")
 
     def _write(self, line: str) -> None:
         print(line, file=self.stream, flush=True)
