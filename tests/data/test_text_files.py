@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
+import threading
 
 import numpy as np
 import PIL.Image
@@ -11,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from leadline.data import shards, text_files
+from leadline.data import reader_of, shards, text_files
 from leadline.data.found_whole import Unusable
 from leadline.data.text import text
 from leadline.data.text_files import _parted, find_texts, holds_text, pattern_of, word_end
@@ -282,3 +284,51 @@ def test_a_file_that_changes_while_it_is_read_is_said(tmp_path, how):
     path.unlink() if how == "gone" else path.write_text("x" * (10_000 if how == "longer" else 3))
     with pytest.raises(DataError, match="must not change while they are read"):
         list(corpus.pieces())
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="the system has no named pipes")
+def test_a_pipe_in_a_folder_is_refused_unopened(tmp_path):
+    """Reading one waits until something is written to it, which may be never."""
+    (tmp_path / "a.txt").write_text("Some text.")
+    opened = []
+
+    def write(pipe):  # whoever reads is let go
+        while True:
+            with open(pipe, "wb"):
+                opened.append(pipe)
+
+    for name in ("pipe.txt", "pipe.png"):
+        os.mkfifo(tmp_path / name)
+        threading.Thread(target=write, args=(tmp_path / name,), daemon=True).start()
+    corpus = find_texts(tmp_path)
+    assert not opened and _read(corpus) == ["Some text."]
+    assert dict(corpus.lost.names) == {"is not a regular file": ["pipe.png", "pipe.txt"]}
+    assert reader_of(tmp_path) == "text"
+
+
+def test_a_few_pictures_and_tables_leave_a_folder_of_text_what_it_is(tmp_path):
+    for k in range(6):
+        (tmp_path / f"{k}.txt").write_text("Some text. " * 20)
+    for name in ("cover.png", "maps/north.png", "plans/house.png"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        PIL.Image.new("L", (4, 4)).save(tmp_path / name)
+    (tmp_path / "words.csv").write_text("a,b\n1,2\n")
+    assert reader_of(tmp_path) == "text"
+    for name in ("maps/south.png", "plans/garden.png"):  # too many for a book
+        PIL.Image.new("L", (4, 4)).save(tmp_path / name)
+    assert reader_of(tmp_path) == "images"
+
+
+def test_texts_that_are_called_as_pictures_go_with_them(tmp_path):
+    for k in range(8):
+        (tmp_path / f"{k}.txt").write_text("A caption.")
+    (tmp_path / "photos").mkdir()
+    PIL.Image.new("L", (4, 4)).save(tmp_path / "photos" / "3.png")
+    assert reader_of(tmp_path) == "images"
+
+
+def test_tables_with_a_page_about_them_are_tables(tmp_path):
+    for name in ("a.csv", "b.csv"):
+        (tmp_path / name).write_text("a,b\n1,2\n")
+    (tmp_path / "README.md").write_text("What the columns mean. " * 20)
+    assert reader_of(tmp_path) == "table"

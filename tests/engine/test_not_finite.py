@@ -172,7 +172,7 @@ def test_an_absurd_learning_rate_diverges(optimizer):
 def test_a_loss_that_runs_away_is_diverged_though_finite():
     torch.manual_seed(0)
     data = ll.data.line(num=60)
-    with pytest.raises(DivergedError, match="loss must not run away.*Lower the learning rate"):
+    with pytest.raises(DivergedError, match="loss must not diverge.*Lower the learning rate"):
         ll.fit(
             ll.models.Linear(1, 1),
             data,

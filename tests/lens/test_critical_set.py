@@ -57,7 +57,7 @@ def test_padding_is_no_point_and_a_run_has_its_own_rows():
 
 def test_networks_without_a_maximum_are_refused():
     for model in (DeepSets(2, 3), SetTransformer(2, 3, dim=8)):
-        with pytest.raises(UserError, match="maxima over members"):
+        with pytest.raises(UserError, match="maximum over members"):
             ll.lens.critical_set(model, cloud())
     with pytest.raises(ShapeError, match="one set"):
         ll.lens.critical_set(PointNet(2, 3, width=0.1), cloud()[None])

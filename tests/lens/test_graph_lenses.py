@@ -109,7 +109,7 @@ def test_bad_arguments_are_told():
         ll.lens.hop_reach(graph, 34)
     with pytest.raises(UserError, match="a graph"):
         ll.lens.graph_drawing(3)
-    with pytest.raises(UserError, match="holds one"):
+    with pytest.raises(UserError, match="holds a graph"):
         ll.lens.over_smoothing(nn.Linear(2, 2))
     with pytest.raises(ShapeError, match="every node once"):
         ll.lens.graph_matrices(graph, [0, 1])
@@ -380,7 +380,7 @@ def test_focus_is_0_of_even_shares():
             if getattr(layer, name, None) is not None:
                 nn.init.zeros_(getattr(layer, name))
     assert np.nanmax(np.abs(ll.lens.edge_attention(net).focus[0])) < 1e-9
-    with pytest.raises(UserError, match="look along edges"):
+    with pytest.raises(UserError, match="attention along edges"):
         ll.lens.edge_attention(held(ll.models.GCN(4, 3), graph_from(KARATE)))
 
 

@@ -128,7 +128,7 @@ def test_it_trains_and_leaves_metrics_plain(word):
 
 @pytest.mark.parametrize("word", [word for word in WORDS if REGULARIZERS[word].whole_batch])
 def test_what_needs_all_rows_of_a_step_refuses_micro_batches(word):
-    with pytest.raises(UserError, match="together"):
+    with pytest.raises(UserError, match="at once"):
         ll.fit(ll.models.Linear(2, 3), ll.data.blobs(num=60), regularize=word, accumulate=2, progress=False)
 
 

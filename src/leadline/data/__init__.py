@@ -60,7 +60,7 @@ from leadline.data.solids import solids
 from leadline.data.table import ENDINGS, table
 from leadline.data.target import Target
 from leadline.data.text import text
-from leadline.data.text_files import holds_text
+from leadline.data.text_files import holds_text, mostly_text
 from leadline.data.text_rows import JSON_LINES, holds_pairs
 from leadline.data.tokens import Tokens
 from leadline.data.whitening import Whiten, whitened, whitening
@@ -185,8 +185,10 @@ def reader_of(path: str | Path) -> str:
         return "text"
     if not path.is_dir():
         return "text" if not path.name.lower().endswith(ENDINGS) and path.is_file() and holds_text(path) else "table"
-    tables = any(file.name.lower().endswith(ENDINGS) for file in path.iterdir())
-    if find_task(path) != "none":
+    tables, task = any(file.name.lower().endswith(ENDINGS) for file in path.iterdir()), find_task(path)
+    if task not in ("boxes", "pixels") and mostly_text(path):
+        return "text"
+    if task != "none":
         return "images"
     return "table" if tables else "text" if holds_text(path) else "images"
 

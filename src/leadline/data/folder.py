@@ -12,6 +12,7 @@ pictures   none of these: something to predict from, nothing to learn from
 from __future__ import annotations
 
 import os
+import stat
 import time
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
@@ -38,6 +39,7 @@ class Folder:
     Args:
         stamps: size and time of each file, which tell whether anything changed.
         places: time of each folder, which tells whether a file came or went.
+        special: pipes, sockets and devices, which are never opened: reading one may wait for ever.
     """
 
     root: Path
@@ -46,6 +48,7 @@ class Folder:
     hidden: int = 0
     stamps: dict[str, tuple[int, int]] = field(default_factory=dict, repr=False)
     places: dict[str, int] = field(default_factory=dict, repr=False)
+    special: tuple[str, ...] = ()
 
     def ending(self, *endings: str) -> list[str]:
         """The other files with one of these endings."""
@@ -133,6 +136,7 @@ def survey(root: str | Path) -> Folder:
         raise DataError("pictures must lie in a folder", got=got, do="Check its name")
     pictures: list[str] = []
     others: list[str] = []
+    special: list[str] = []
     stamps, hidden = {}, 0
     places: dict[str, int] = {}
     for below, place in _walk(root):
@@ -141,10 +145,12 @@ def survey(root: str | Path) -> Folder:
             name = f"{below}{entry.name}"
             if _is_hidden(entry):
                 hidden += 1
+            elif _is_special(entry):
+                special.append(name)
             elif not entry.is_dir():
                 (pictures if name.lower().endswith(PICTURES) else others).append(name)
                 stamps[name] = _stamp(entry)
-    return Folder(root, tuple(sorted(pictures)), tuple(sorted(others)), hidden, stamps, places)
+    return Folder(root, tuple(sorted(pictures)), tuple(sorted(others)), hidden, stamps, places, tuple(sorted(special)))
 
 
 def recent(root: str | Path) -> Folder:
@@ -188,6 +194,15 @@ def _walk(root: Path) -> Iterator[tuple[str, str]]:
 
 def _is_hidden(entry: os.DirEntry[str]) -> bool:
     return entry.name.startswith((".", "__MACOSX", "Thumbs.db", "desktop.ini"))
+
+
+def _is_special(entry: os.DirEntry[str]) -> bool:
+    """Whether it is neither a file nor a folder, nor a link to nowhere."""
+    try:
+        mode = entry.stat().st_mode
+    except OSError:
+        return False
+    return not (stat.S_ISREG(mode) or stat.S_ISDIR(mode))
 
 
 def _time(place: str) -> int:

@@ -20,12 +20,13 @@ import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import IO, cast
 
 from leadline.data.account import counted
 from leadline.data.encodings import NO_TEXT, marked, one_byte
-from leadline.data.folder import Lost, shown, survey
+from leadline.data.folder import Lost, recent, shown, survey
+from leadline.data.table import ENDINGS
 from leadline.errors import DataError, UserError
 from leadline.settings import given
 
@@ -35,6 +36,7 @@ _HELD = 2**22  # characters that are searched for a separator before some of the
 _REACH = 4096  # the longest separator
 _LOOK = 2**16  # bytes by which a file is judged
 _LARGEST = 2**38  # bytes after unpacking; a small archive can hold a huge file
+_NOTES = (".json", ".xml", ".yaml", ".yml")  # which say more often something of pictures than they are read
 _FORMATS = (b"%PDF-", b"\x1f\x8b", b"PK\x03\x04", b"\x89PNG", b"\xff\xd8\xff", b"GIF8", b"{\\rtf")
 
 
@@ -105,7 +107,9 @@ def find_texts(place: Path, separator: str | None = None) -> Corpus:
     """
     pattern = pattern_of(separator)
     lost, files, sizes, digests, notes = Lost(), [], [], [], []
-    names, hidden, root = _names(place)
+    names, special, hidden, root = _names(place)
+    for name in special:
+        lost.add("is not a regular file", name)
     others: dict[str, list[str]] = {}
     for name in names:
         path = root / name
@@ -153,6 +157,22 @@ def holds_text(place: Path, most: int = 20) -> bool:
     return 2 * sum(name.lower().endswith(".txt") or start_of(folder.root / name) is not None for name in some) > len(
         some
     )
+
+
+def mostly_text(place: Path, most: int = 20) -> bool:
+    """Whether a folder is one of running text in which a few pictures and tables lie too.
+
+    Text are most of its other files and, where it has pictures or tables, at least twice as many as pictures, and more
+    than tables; none is called as a picture, as captions and annotations are.
+    """
+    folder = recent(place)
+    tables = folder.ending(*ENDINGS)
+    plain = [name for name in folder.others if not name.lower().endswith((*ENDINGS, *_NOTES))]
+    if any(PurePosixPath(name).stem in folder.by_name for name in plain):
+        return False
+    some = plain[:: max(1, len(plain) // most)]
+    texts = len(plain) * sum(start_of(folder.root / name) is not None for name in some) / max(1, len(some))
+    return 2 * texts > len(folder.others) and texts >= 2 * len(folder.pictures) and texts > len(tables)
 
 
 def documents(file: TextFile, separator: re.Pattern[str] | None) -> Iterator[tuple[str, bool]]:
@@ -214,11 +234,12 @@ class _NotText(Exception):
     """Why a file is not read."""
 
 
-def _names(place: Path) -> tuple[Sequence[str], int, Path]:
+def _names(place: Path) -> tuple[Sequence[str], Sequence[str], int, Path]:
+    """The files, those that must not be opened, how many are hidden, and the folder that holds them."""
     if place.is_file():
-        return (place.name,), 0, place.parent
+        return (place.name,), (), 0, place.parent
     folder = survey(place)
-    return sorted((*folder.others, *folder.pictures)), folder.hidden, folder.root
+    return sorted((*folder.others, *folder.pictures)), folder.special, folder.hidden, folder.root
 
 
 def _looked_at(path: Path, name: str, separator: re.Pattern[str] | None) -> tuple[TextFile, list[tuple[int, bytes]]]:

@@ -54,7 +54,7 @@ class Gradient(Rule):
         parted = [type(r).__name__ for r in self.regularizers if r.whole_batch]
         if parted and settings.accumulate > 1:
             raise UserError(
-                f"{' and '.join(parted)} need all rows of a step at once",
+                f"all rows of a step are needed at once by {' and '.join(parted)}",
                 got=f"accumulate={settings.accumulate}",
                 do="Leave accumulate out, or the regulariser",
             )
