@@ -111,7 +111,7 @@ def generate(
     if beams > 1 and any(drawn.values()):
         named = next(name for name, value in drawn.items() if value)
         raise UserError(
-            f"{named} is of words that are drawn, and beams search",
+            f"{named} is for sampling, and beams search instead",
             got=f"{named} beside beams={beams}",
             do="Leave one of them out",
         )

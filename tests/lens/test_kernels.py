@@ -91,7 +91,7 @@ def test_a_transposed_matrix_is_the_transpose():
 def test_only_linear_modules_have_a_matrix():
     with pytest.raises(UserError, match="only an affine layer"):
         tied(nn.ReLU(), (1, 4))
-    with pytest.raises(ShapeError, match="size to look at"):
+    with pytest.raises(ShapeError, match="small enough to draw"):
         tied(nn.Conv2d(1, 1, 3), (1, 100, 100))
 
 
