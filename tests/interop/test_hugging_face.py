@@ -243,6 +243,28 @@ def test_a_config_without_its_sizes_is_refused(folder):
     assert "vocab_size" in told(folder)
 
 
+@pytest.mark.parametrize("positions", ["rotary", "none"])
+def test_a_tensor_that_an_option_leaves_no_place_for_is_named(positions, tmp_path):
+    save(GPT.tiny(), tmp_path)
+    said = told(tmp_path, positions=positions)
+    assert "transformer.wpe.weight, which it has not" in said and "Leave out positions" in said
+
+
+@pytest.mark.parametrize("path", [None, "", 3])
+def test_what_names_no_folder_is_refused(path):
+    for ask in (load, lambda path: save(bert(), path), hugging_face.tokenizer):
+        with pytest.raises(UserError, match="folder must be the path of a folder"):
+            ask(path)
+
+
+def test_arguments_of_another_kind_are_refused(folder):
+    with pytest.raises(UserError, match="tokenizer must be a Tokenizer"):
+        save(bert(seed=1), folder, tokenizer="words.json")
+    assert torch.equal(answers(load(folder).eval()), answers(bert()))  # nothing was written
+    with pytest.raises(UserError, match="new_head must be True or False"):
+        load(folder, new_head="classes")
+
+
 def test_pickle_is_never_read(folder):
     (folder / "model.safetensors").rename(folder / "pytorch_model.bin")
     said = told(folder)

@@ -121,3 +121,10 @@ def test_a_network_on_a_graph_is_refused_in_words(tmp_path):
     with pytest.raises(UserError, match="must answer from its rows alone to be written as ONNX. Got GCN"):
         onnx.export(GCN.tiny(), tmp_path / "gcn.onnx")
     assert not (tmp_path / "gcn.onnx").exists()
+
+
+def test_what_cannot_be_written_is_told_before_it_is_computed(tmp_path):
+    with pytest.raises(UserError, match=r"must stand in a folder that is there\. Got .*gone, which is no folder"):
+        onnx.export(GPT.tiny(), tmp_path / "gone" / "gpt.onnx")
+    with pytest.raises(UserError, match="what is exported must be a model. Got model=None"):
+        onnx.export(None, tmp_path / "none.onnx")

@@ -50,6 +50,7 @@ from leadline.interop.place import Place, place_of
 from leadline.layers.low_rank_update import LowRankUpdate
 from leadline.models.lora import merged
 from leadline.names import suggest
+from leadline.settings import given, truth
 
 if TYPE_CHECKING:
     from leadline.text import Tokenizer
@@ -76,6 +77,7 @@ def load(folder: str | Path, *, new_head: bool = False, **options: Any) -> nn.Mo
 
     For fine-tuning: `load(folder, new_head=True, head="classes", dim_output=3)`.
     """
+    truth("new_head", new_head)
     opened = Folder.open(folder)
     opened.expect(new_head, **options)
     model = opened.build(**options)
@@ -92,7 +94,13 @@ def save(model: nn.Module, folder: str | Path, tokenizer: Tokenizer | None = Non
     loaded from a folder brings special tokens, names of classes and files of that folder along; with another tokenizer,
     what was of the old one stays behind.
     """
-    family, folder = _family_of(model), Path(folder)
+    family, folder = _family_of(model), _path(folder)
+    if tokenizer is not None:
+        from leadline.text import Tokenizer  # whose library takes a while to import
+
+        if not isinstance(tokenizer, Tokenizer):
+            got, do = given("tokenizer", tokenizer), "Pass Tokenizer.load(path)"
+            raise UserError("tokenizer must be a Tokenizer of leadline.text", got=got, do=do)
     if any(isinstance(module, LowRankUpdate) for module in model.modules()):
         model = merged(model)
     beside = getattr(model, "beside", Beside({}, {})).read_by(tokenizer)
@@ -127,6 +135,13 @@ def save(model: nn.Module, folder: str | Path, tokenizer: Tokenizer | None = Non
     return folder
 
 
+def _path(folder: str | Path) -> Path:
+    """A folder as a path; an empty name would be the folder of now."""
+    if isinstance(folder, (str, Path)) and str(folder):
+        return Path(folder)
+    raise UserError("folder must be the path of a folder", got=given("folder", folder), do='Pass such as "models/gpt2"')
+
+
 def _told(config: dict[str, Any], tokenizer: Tokenizer | None) -> dict[str, Any]:
     """A config with the tokens that close and begin a document, where it has a place for them that is empty."""
     if tokenizer is None:
@@ -138,7 +153,7 @@ def _told(config: dict[str, Any], tokenizer: Tokenizer | None) -> dict[str, Any]
 
 def tokenizer(folder: str | Path) -> Tokenizer:
     """The tokenizer in a folder, tokenizer.json."""
-    path = Path(folder) / TOKENIZER
+    path = _path(folder) / TOKENIZER
     if not path.is_file():
         raise CheckpointError(
             f"the folder must hold {TOKENIZER} for its tokenizer to be read",
@@ -189,7 +204,7 @@ class Folder:
 
     @classmethod
     def open(cls, folder: str | Path) -> Folder:
-        path = Path(folder)
+        path = _path(folder)
         config = _json(path / CONFIG, path)
         family = _family(config, path)
         files = _files(path)
@@ -254,7 +269,8 @@ class Folder:
         places = places_of(self.family, model)
         planned = next(model.parameters()).is_meta
         filled = fill(model, self._fitting(model, self._tensors(places, planned)))
-        asked = {theirs for place in places.values() for theirs in place.names}
+        own = model.state_dict()
+        asked = {theirs for name, place in places.items() if name in own for theirs in place.names}
         return Filled(filled.loaded, filled.new, tuple(sorted(set(self.files) - asked)), filled.unlike)
 
     def _fitting(self, model: nn.Module, tensors: Iterator[tuple[str, Tensor]]) -> Iterator[tuple[str, Tensor]]:

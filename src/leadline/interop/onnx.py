@@ -25,6 +25,7 @@ from torch import Tensor, nn
 from leadline.errors import UserError
 from leadline.interop.onnx_recurrent import translations, whole_kernels
 from leadline.layers.held_graph import HeldGraph
+from leadline.settings import given
 
 NAMES = ("x", "output")  # of the graph's input and output
 
@@ -41,6 +42,11 @@ def export(model: nn.Module, path: str | Path, x: Tensor | None = None) -> Path:
             raise UserError(
                 f"{package} must be installed to write ONNX", got="no such package", do=f"pip install {package}"
             )
+    if not isinstance(model, nn.Module):
+        raise UserError("what is exported must be a model", got=given("model", model), do="Pass an nn.Module")
+    if not Path(path).parent.is_dir():
+        got = f"{Path(path).parent}, which is no folder"
+        raise UserError("the file must stand in a folder that is there", got=got, do="Make it, or name another")
     if any(isinstance(part, HeldGraph) for part in model.modules()):
         raise UserError(
             "a model must answer from its rows alone to be written as ONNX",

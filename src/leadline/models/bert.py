@@ -31,6 +31,7 @@ from leadline.errors import ShapeError, UnknownName, UserError
 from leadline.layers.activation import activation as activation_by_name
 from leadline.layers.attention import SelfAttention
 from leadline.layers.dropout import Dropout
+from leadline.layers.embedding import embedded
 from leadline.layers.feed_forward import FeedForward
 from leadline.layers.masks import Mask, Padding
 from leadline.layers.sublayer import Sublayer
@@ -151,7 +152,7 @@ class BERT(nn.Module, Configured):
         self._check(x)
         there = None if self.pad is None else x != self.pad
         mask = None if there is None else Padding(there)
-        h = self.tokens(x) + self.positions.weight[: x.shape[1]] + self.segments(self._segment(x))
+        h = embedded(self.tokens, x, "BERT") + self.positions.weight[: x.shape[1]] + self.segments(self._segment(x))
         h = self.dropout(self.norm(h))  # eq. 1
         for layer in self.layers:
             h = layer(h, mask)
@@ -166,12 +167,17 @@ class BERT(nn.Module, Configured):
         return (behind if self.pad is None else behind & (x != self.pad)).long()
 
     def _check(self, x: Tensor) -> None:
-        if x.dim() != 2 or x.is_floating_point() or x.shape[1] > self.length:
-            raise ShapeError(
-                f"BERT reads rows of at most {self.length} token numbers, (B, T)",
-                got=f"{x.dtype} of shape {tuple(x.shape)}",
-                do="Cut the rows, or build it with a larger length" if x.dim() == 2 else "Pass whole numbers (B, T)",
-            )
+        if isinstance(x, Tensor) and x.dim() == 2 and not x.is_floating_point() and 0 < x.shape[1] <= self.length:
+            return
+        if not isinstance(x, Tensor) or x.dim() != 2 or x.is_floating_point():
+            do = "Pass whole numbers (B, T)"
+        else:
+            do = "Cut the rows, or build it with a larger length" if x.shape[1] else "Pass at least one token a row"
+        raise ShapeError(
+            f"BERT reads rows of at most {self.length} token numbers, (B, T)",
+            got=f"{x.dtype} of shape {tuple(x.shape)}" if isinstance(x, Tensor) else given("x", x),
+            do=do,
+        )
 
 
 class _Layer(nn.Module):

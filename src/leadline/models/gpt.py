@@ -33,6 +33,7 @@ from leadline.layers.alibi import ALiBi
 from leadline.layers.attention import SelfAttention
 from leadline.layers.cache import Cache, Room
 from leadline.layers.dropout import Dropout
+from leadline.layers.embedding import embedded
 from leadline.layers.feed_forward import FeedForward
 from leadline.layers.masks import Causal, Documents, Graph, Mask, UpTo, Window
 from leadline.layers.next_word import Parts
@@ -42,7 +43,7 @@ from leadline.layers.sublayer import Sublayer
 from leadline.layers.unembedding import unembed
 from leadline.models.sizes import check_sizes
 from leadline.names import lookup
-from leadline.settings import real, truth, whole
+from leadline.settings import given, real, truth, whole
 
 #: what a norm adds to a variance is said: torch's own of RMSNorm depends on the type of numbers
 NORMS: dict[str, Callable[[int], nn.Module]] = {"layer": nn.LayerNorm, "rms": partial(nn.RMSNorm, eps=1e-5)}
@@ -125,8 +126,8 @@ class GPT(nn.Module, Configured):
         return (self.length,)
 
     def forward(self, x: Tensor) -> Tensor:
-        if x.dim() != 2 or x.is_floating_point():
-            got = f"shape {tuple(x.shape)} of {x.dtype}"
+        if not isinstance(x, Tensor) or x.dim() != 2 or x.is_floating_point():
+            got = f"shape {tuple(x.shape)} of {x.dtype}" if isinstance(x, Tensor) else given("x", x)
             raise ShapeError("GPT reads rows of tokens", got=got, do="Pass whole numbers of shape (B, T)")
         mask: Mask = Causal() if self.end is None else Causal() & Documents.of(x, self.end)
         bias = None
@@ -177,7 +178,7 @@ class GPT(nn.Module, Configured):
         at = None if cache is None else cache.at
         if near is None:
             near = mask if self.window is None else mask & Window(self.window)
-        h = self.embed(x)  # (B, T, D)
+        h = embedded(self.embed, x, "GPT")  # (B, T, D)
         h = self.dropout(h if self.place is None else self.place(h, at))  # eq. 1
         for l, layer in enumerate(self.layers):  # noqa: E741
             h = layer(h, near if l % 2 else mask, bias, None if cache is None else cache.rooms[l], at)  # eq. 2

@@ -32,12 +32,14 @@ from leadline.errors import ShapeError
 from leadline.layers.attention import SelfAttention
 from leadline.layers.cache import Cache, Room
 from leadline.layers.dropout import Dropout
+from leadline.layers.embedding import embedded
 from leadline.layers.feed_forward import FeedForward
 from leadline.layers.masks import Causal
 from leadline.layers.sublayer import Sublayer
 from leadline.layers.unembedding import unembed
 from leadline.models.sizes import check_sizes
 from leadline.names import lookup
+from leadline.settings import given
 
 NORMS: dict[str, Callable[..., nn.Module]] = {"layer": nn.LayerNorm, "rms": partial(nn.RMSNorm, eps=1e-5)}
 HEADS = {"tokens": "tokens", "classes": "classes"}
@@ -106,7 +108,7 @@ class ImageGPT(nn.Module, Configured):
 
     def features(self, x: Tensor) -> Tensor:
         """N h of (4) and (5), (B, T, D)."""
-        h = self.dropout(self.embed(x) + self.position.weight[: x.shape[1]])  # eq. 1
+        h = self.dropout(embedded(self.embed, x, "ImageGPT") + self.position.weight[: x.shape[1]])  # eq. 1
         for block in self.blocks:
             h = block(h)  # eqs. 2, 3
         return self.leave(h)
@@ -119,7 +121,7 @@ class ImageGPT(nn.Module, Configured):
 
     def step(self, x: Tensor, cache: Cache) -> Tensor:
         """Scores (B, T', dim_output) behind the next colours (B, T') of each picture, which stand at `cache.at`."""
-        h = self.dropout(self.embed(x) + self.position(cache.at))
+        h = self.dropout(embedded(self.embed, x, "ImageGPT") + self.position(cache.at))
         for block, room in zip(self.blocks, cache.rooms, strict=True):
             h = block(h, room, cache.at)
         return unembed(self.leave(h), self.answer.weight)
@@ -136,10 +138,10 @@ class ImageGPT(nn.Module, Configured):
         return made.to(self.embed.weight).train(self.training)
 
     def _check(self, x: Tensor) -> None:
-        if x.dim() != 2 or x.shape[1] > self.length:
+        if not isinstance(x, Tensor) or x.dim() != 2 or x.shape[1] > self.length:
             raise ShapeError(
                 f"ImageGPT: x must be rows of at most {self.length} colours, (B, T)",
-                got=f"x of shape {tuple(x.shape)}",
+                got=f"x of shape {tuple(x.shape)}" if isinstance(x, Tensor) else given("x", x),
                 do="Make rows of pictures with ll.data.colours, and the model with their length",
             )
 

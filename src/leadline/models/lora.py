@@ -13,7 +13,7 @@ Paper      all four maps of attention get an update here, queries and values alo
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from fnmatch import fnmatchcase
 from typing import Any, TypeVar
 
@@ -116,7 +116,7 @@ def _matches(name: str, patterns: Sequence[str]) -> bool:
 
 
 def _patterns(name: str, given: Sequence[str]) -> list[str]:
-    words = [given] if isinstance(given, str) else list(given)
+    words = [given] if isinstance(given, str) or not isinstance(given, Iterable) else list(given)
     if not all(isinstance(word, str) for word in words):
         raise UserError(f"{name} must be patterns of names", got=f"{name}={given!r}", do='Pass such as ("*.widen",)')
     return words

@@ -34,6 +34,10 @@ def check_picture(owner: str, x: Tensor, channels: int, least: int = 1) -> None:
     leadline.errors.ShapeError: VGG: a picture must have at least 32 rows and 32 columns. Got 16 x 64. Enlarge the \
 pictures, or take a model with fewer halvings.
     """
+    if not isinstance(x, Tensor) or not x.is_floating_point():
+        got = f"x of {x.dtype}" if isinstance(x, Tensor) else given("x", x)
+        do = "Pass pixels from 0 to 1, such as x / 255"
+        raise ShapeError(f"{owner}: x must be pictures of real numbers, (B, {channels}, Y, X)", got=got, do=do)
     if x.dim() != 4 or x.shape[1] != channels:
         raise ShapeError(
             f"{owner}: x must be pictures, (B, {channels}, Y, X)",

@@ -8,6 +8,7 @@ from __future__ import annotations
 from torch import Tensor
 
 from leadline.errors import ShapeError
+from leadline.settings import given
 
 
 def parted(owner: str, x: Tensor, len_source: int, length: int) -> tuple[Tensor, Tensor]:
@@ -17,6 +18,8 @@ def parted(owner: str, x: Tensor, len_source: int, length: int) -> tuple[Tensor,
     >>> [part.tolist() for part in parted("Transformer", torch.tensor([[5, 6, 0, 1, 7]]), len_source=3, length=2)]
     [[[5, 6, 0]], [[1, 7]]]
     """
+    if not isinstance(x, Tensor):
+        raise ShapeError(f"{owner}: rows must be a tensor of tokens, (B, S + T)", got=given("x", x), do="Pass a tensor")
     if x.dim() != 2 or x.is_floating_point() or not len_source < x.shape[1] <= len_source + length:
         raise ShapeError(
             f"{owner}: rows must hold a source of {len_source} tokens and a target of 1 to {length}",

@@ -32,6 +32,7 @@ from leadline.config import Configured
 from leadline.layers.attention import CrossAttention, SelfAttention
 from leadline.layers.cache import Cache, Room
 from leadline.layers.dropout import Dropout
+from leadline.layers.embedding import embedded
 from leadline.layers.feed_forward import FeedForward
 from leadline.layers.masks import Causal, Mask, Padding
 from leadline.layers.relative_buckets import BucketBias
@@ -129,7 +130,7 @@ class T5(nn.Module, Configured):
         m = self.encode(source, there)
         at = torch.arange(target.shape[1], device=x.device)
         bias = self.decoder_bias(at, at)  # (1, H, T, T)
-        h = self.target_dropout(self.embed(target))
+        h = self.target_dropout(embedded(self.embed, target, "T5"))
         for layer in self.decoder:
             h = layer(h, m, Causal(), there, bias)
         return self._scores(h)
@@ -138,7 +139,7 @@ class T5(nn.Module, Configured):
         """Eq. 1: the source (B, S), any S, as features (B, S, D)."""
         at = torch.arange(source.shape[1], device=source.device)
         bias = self.encoder_bias(at, at)  # (1, H, S, S)
-        h = self.source_dropout(self.embed(source))
+        h = self.source_dropout(embedded(self.embed, source, "T5"))
         for layer in self.encoder:
             h = layer(h, mask, bias)
         return self.encoder_dropout(self.encoder_norm(h))
@@ -161,7 +162,7 @@ class T5(nn.Module, Configured):
         there = Padding(cache.source_there)  # type: ignore[arg-type]
         keys = torch.arange(cache.rooms[0].keys.shape[2], device=x.device)
         bias = self.decoder_bias(cache.at, keys)  # (B, H, T', L)
-        h = self.target_dropout(self.embed(x))
+        h = self.target_dropout(embedded(self.embed, x, "T5"))
         for layer, room, source in zip(self.decoder, cache.rooms, cache.sources, strict=True):
             h = layer(h, None, None, there, bias, room, source, cache.at)
         return self._scores(h)

@@ -32,6 +32,7 @@ from leadline.config import Configured
 from leadline.layers.attention import CrossAttention, SelfAttention
 from leadline.layers.cache import Cache, Room
 from leadline.layers.dropout import Dropout
+from leadline.layers.embedding import embedded
 from leadline.layers.feed_forward import FeedForward
 from leadline.layers.masks import Causal, Mask, Padding
 from leadline.layers.positions import LearnedPositions, SinusoidalPositions
@@ -117,7 +118,7 @@ class Transformer(nn.Module, Configured):
         source, target = parted("Transformer", x, self.len_source, self.length)  # (B, S), (B, T)
         there = Padding(source != self.pad)
         m = self.encode(source, there)
-        h = self._entered(self.embed(target), self.target_dropout)
+        h = self._entered(embedded(self.embed, target, "Transformer"), self.target_dropout)
         for layer in self.decoder:
             h = layer(h, m, Causal(), there)
         return self._scores(h)
@@ -125,7 +126,7 @@ class Transformer(nn.Module, Configured):
     def encode(self, source: Tensor, mask: Mask | None) -> Tensor:
         """Eq. 2: the source (B, S), any S that has places, as features (B, S, D)."""
         table = self.embed if self.source_embed is None else self.source_embed
-        h = self._entered(table(source), self.source_dropout)
+        h = self._entered(embedded(table, source, "Transformer"), self.source_dropout)
         for layer in self.encoder:
             h = layer(h, mask)
         return self.encoder_norm(h)
@@ -146,7 +147,7 @@ class Transformer(nn.Module, Configured):
     def step(self, x: Tensor, cache: Cache) -> Tensor:
         """Scores (B, T', V) behind the next words (B, T') of each target, which stand at `cache.at`."""
         there = Padding(cache.source_there)  # type: ignore[arg-type]
-        h = self._entered(self.embed(x), self.target_dropout, cache.at)
+        h = self._entered(embedded(self.embed, x, "Transformer"), self.target_dropout, cache.at)
         for layer, room, source in zip(self.decoder, cache.rooms, cache.sources, strict=True):
             h = layer(h, None, None, there, room, source, cache.at)
         return self._scores(h)
