@@ -123,6 +123,38 @@ def test_words_are_drawn_as_often_as_their_probability_says(choice):
     assert chisquare(counts[p > 0], 20_000 * p[p > 0] / p.sum()).pvalue > 1e-3
 
 
+def test_a_temperature_divides_scores_and_each_row_is_narrowed_alone():
+    scores = torch.tensor([[1.0, 0.2, -0.5, 0.9], [0.0, 5.0, 4.9, -3.0], [2.0, 2.0, 2.0, 2.0]])
+    torch.testing.assert_close(Choice(temperature=0.5).narrowed(scores), 2 * scores)
+    torch.testing.assert_close(Choice(temperature=4.0).narrowed(scores), scores / 4)
+    for choice in (Choice(min_p=0.5), Choice(top_p=0.6), Choice(top_k=2), Choice(repetition=1.5)):
+        seen = torch.tensor([[0, 1], [1, -1], [3, -1]])
+        alone = [choice.narrowed(row[None], before[None])[0] for row, before in zip(scores, seen)]
+        assert torch.equal(choice.narrowed(scores, seen), torch.stack(alone))
+
+
+def test_the_likeliest_word_is_told_from_what_must_be_looked_at():
+    listed, rows = torch.tensor([True, False]), torch.tensor([[True, False], [True, True]])
+    assert GREEDY.takes_likeliest and Choice(temperature=0, allowed=listed).takes_likeliest
+    others = ({"temperature": 1.0}, {"repetition": 1.5}, {"allowed": rows}, {"allowed": lambda seen: listed})
+    assert not any(Choice(**{"temperature": 0, **other}).takes_likeliest for other in others)
+    assert [Choice(**other).looks_back for other in others] == [False, True, False, True]
+
+
+def test_uniform_numbers_are_those_of_splitmix64():
+    whole, step = 2**64 - 1, 0x9E3779B97F4A7C15
+
+    def mix(z):
+        z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9 & whole
+        z = (z ^ (z >> 27)) * 0x94D049BB133111EB & whole
+        return z ^ (z >> 31)
+
+    for seed in (0, 7, 2**62):
+        for number in (0, 1, 999):
+            z = mix(mix(seed + step & whole) + (number + 1) * step & whole)
+            assert float(uniform(torch.tensor([seed]), torch.tensor(number))) == (z >> 11) * 2.0**-53
+
+
 def test_uniform_numbers_are_uniform_over_seeds_and_over_numbers():
     for u in (uniform(torch.arange(20_000), torch.tensor(0)), uniform(torch.tensor([7]), torch.arange(20_000))):
         assert float(u.min()) >= 0 and float(u.max()) < 1
@@ -161,6 +193,30 @@ def test_words_that_may_not_come_do_not():
         assert row.tokens == sorted(row.tokens) and row.tokens[0] >= max(prompt)
     with pytest.raises(UserError, match="at least one token must be allowed"):
         Choice(allowed=torch.zeros(4, dtype=torch.bool))
+
+
+def test_each_prompt_of_a_beam_may_have_words_of_its_own():
+    mine = torch.tensor([[True, True, False, False], [False, False, True, True], [False, True, False, True]])
+    found = beam_search(Recomputing(table()), PROMPTS, 4, 3, count=3, allowed=mine)
+    for texts, own in zip(found, mine):
+        assert len(texts) == 3 and all(own[text.tokens].all() for text in texts)
+    alone = [beam_search(Recomputing(table()), [p], 4, 3, count=3, allowed=m)[0] for p, m in zip(PROMPTS, mine)]
+    assert [[text.tokens for text in texts] for texts in found] == [[text.tokens for text in texts] for texts in alone]
+
+
+def test_a_constraint_is_told_each_row_so_far_and_nothing_else():
+    told = []
+
+    def every(seen):
+        told.append(seen.tolist())
+        return torch.ones(len(seen), 4, dtype=torch.bool)
+
+    rows = generate(Recomputing(table()), PROMPTS, 3, Choice(allowed=every))
+    for number, seen in enumerate(told):
+        so_far = [[*prompt, *row.tokens[:number]] for prompt, row in zip(PROMPTS, rows)]
+        assert [[token for token in row if token >= 0] for row in seen] == so_far
+    with pytest.raises(UserError, match="at least one token must be allowed"):
+        generate(Recomputing(table()), PROMPTS, 3, Choice(allowed=lambda seen: torch.zeros(4, dtype=torch.bool)))
 
 
 @pytest.mark.parametrize("allowed", [[0, 2], torch.tensor([0, 2]), torch.tensor([True, False]), lambda seen: seen[0]])
@@ -262,6 +318,10 @@ def test_what_slides_is_the_last_half_of_rows_that_are_full():
 
     generate(Told(table(V=8), length=6), [[0], [1, 2, 3]], 9, slide=True)
     assert started == [[1, 3], [4, 3], [3, 5], [4, 3], [3, 5]]
+    started.clear()
+    beam_search(Told(table(V=8), length=6), [[0], [1, 2, 3]], 9, 2, slide=True)
+    twice = [[n for n in lengths for _ in range(2)] for lengths in ([1, 3], [4, 3], [3, 5], [4, 3], [3, 5])]
+    assert started == twice
 
 
 def test_words_come_one_step_at_a_time():
@@ -272,6 +332,8 @@ def test_words_come_one_step_at_a_time():
         assert [word.why for word in seen if word.row == b][-1] == row.why
     steps = stream(Recomputing(table()), PROMPTS, 5)
     assert [word.row for word in next(steps)] == [0, 1, 2]
+    *_, last = stream(Recomputing(table(), length=4), [[0]], 9)  # does not slide unless it is told to
+    assert last[0].why == "context"
 
 
 def test_scores_that_are_no_numbers_are_not_written_from():
