@@ -2,7 +2,7 @@ import pytest
 
 import leadline as ll
 from leadline.errors import UnknownName, UserError
-from leadline.models import MLP, build, choices
+from leadline.models import MLP, build, choices, heads_for
 
 
 def test_names_are_found_in_any_case_and_options_pass_through():
@@ -34,6 +34,17 @@ def lines(tmp_path_factory):
 @pytest.mark.parametrize(("dim", "heads"), [(384, 6), (32, 4), (96, 6), (50, 5), (7, 1)])
 def test_heads_follow_a_width_that_is_named_without_them(lines, dim, heads):
     assert build("GPT", lines, lines.target.dim, dim=dim, num_layers=1).config["num_heads"] == heads
+
+
+def test_heads_of_a_width_of_their_own_stay_as_many(tmp_path):
+    (tmp_path / "pairs.tsv").write_text("".join(f"one {k}\ttwo {k}\n" for k in range(40)))
+    data = ll.data.text(tmp_path / "pairs.tsv", kind="bytes", length=8, cache=False)
+    config = build("T5", data, data.target.dim, dim=50, num_layers=1).config
+    assert (config["num_heads"], config["dim_head"]) == (4, 64)
+
+
+def test_heads_of_a_huge_width_take_no_time():
+    assert heads_for(2 * 10**12, 6) == 5
 
 
 def test_heads_that_are_named_are_taken_at_their_word(lines):

@@ -114,6 +114,17 @@ def test_a_storage_goes_on(tmp_path, name):
         search(storage=storage, epochs=4)
 
 
+def test_a_storage_of_before_a_setting_existed_goes_on(tmp_path):
+    storage = tmp_path / "trials.jsonl"
+    search(method="random", trials=2, storage=storage)
+    text = storage.read_text()
+    assert text.count('"epoch_steps":null,') == 1
+    storage.write_text(text.replace('"epoch_steps":null,', ""))
+    assert len(search(method="random", trials=3, storage=storage).trials) == 3
+    with pytest.raises(RunError, match="another settings"):
+        search(method="random", trials=3, storage=storage, epoch_steps=1)
+
+
 @pytest.mark.parametrize(
     ("more", "said"),
     [

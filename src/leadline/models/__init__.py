@@ -193,7 +193,8 @@ def build(
                 got=option + (f", an option of {' and '.join(have)}" if have else ""),
                 do=f"{model_type.__name__} has {own}" if have or not known else suggest(option, known).rstrip("."),
             )
-    if "dim" in options and "num_heads" in known and "num_heads" not in options:
+    parted = "num_heads" in known and "dim_head" not in known  # heads of a width of their own fit any dim
+    if "dim" in options and parted and "num_heads" not in options:
         options = options | {"num_heads": heads_for(options["dim"], known["num_heads"].default)}
     seed = whole("seed", seed, 0, 2**63 - 1, usual=0)
     told: dict[str, Any] = {}
@@ -236,7 +237,8 @@ def heads_for(dim: Any, usual: Any) -> Any:
         return usual  # the model itself says what is wrong
     if dim % usual == 0:
         return usual
-    return min((1, *(heads for heads in range(1, dim) if dim % (2 * heads) == 0)), key=lambda heads: abs(heads - usual))
+    some = range(1, min(dim, 2 * usual))  # one is nearer than what comes behind them
+    return min((1, *(heads for heads in some if dim % (2 * heads) == 0)), key=lambda heads: abs(heads - usual))
 
 
 def _check_task(name: str, task: str | None) -> None:

@@ -27,6 +27,7 @@ from optuna.trial import FrozenTrial, Trial, TrialState
 from leadline.errors import RunError
 from leadline.selection.proposals import Arms, by_forest, drawn
 from leadline.selection.space import Space
+from leadline.settings import Settings
 
 NAME = "leadline"
 _BEAT, _DEAD = 10.0, 60.0  # seconds between signs of life, and after which a process counts as dead
@@ -63,6 +64,8 @@ class Study:
         if known is None:
             self._study.set_user_attr("about", about)
             return
+        if "settings" in known:  # one that was stored before a setting existed had what is usual now
+            known = {**known, "settings": {**Settings().config, **known["settings"]}}
         other = [name for name in about if known.get(name) != about[name]]
         if other:
             raise RunError(
