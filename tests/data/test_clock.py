@@ -42,6 +42,14 @@ def test_dates_go_on_as_the_calendar_does(dates, step, season, after):
     assert clock.written(clock.later(float(moments[-1]), 2)) == after
 
 
+def test_series_of_months_may_have_days_of_their_own():
+    first, other = (_days(*(f"2024-{month:02}-{day}" for month in range(1, 13))) for day in ("01", "15"))
+    clock = Clock.of([first, other], dated=True)
+    assert clock.step() == "1 month" and clock.begin(float(first[0])) == clock.begin(float(other[0]))
+    coming = [clock.written(clock.later(float(own[-1]), 2)) for own in (first, other)]
+    assert coming == [["2025-01-01", "2025-02-01"], ["2025-01-15", "2025-02-15"]]
+
+
 def test_numbers_have_no_calendar():
     clock = Clock.of([np.array([1700.0, 1702.0, 1704.0, 1710.0])], dated=False)
     assert (clock.step(), clock.season, clock.cycles(np.arange(9.0))) == ("2", None, ())

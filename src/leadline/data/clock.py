@@ -75,15 +75,17 @@ class Clock:
 
     @classmethod
     def _of_months(cls, parts: Sequence[np.ndarray], every: np.ndarray) -> Clock | None:
-        """Of days that are the same in each of their months, or the last that these have; None where they are not."""
+        """Of days that are the same in each month of a series, or the last that it has; None where they are not."""
         months, day, last = _months(every)
         steps = np.concatenate([np.diff(_months(part)[0]) for part in parts])
         size = float(_commonest(steps))
         if last.all():  # whole years differ by it in February alone
             differ = bool((day != day[0]).any() or (size % 12 != 0 or months[0] % 12 == 1))
             return cls("month", size, differ)
-        if (day == np.minimum(day.max(), _lengths(months) - 1)).all():
-            return cls("month", size, day=int(day.max()) if (day != day[0]).any() else 0)
+        days = [(own, _lengths(of) - 1) for of, own, _ in map(_months, parts)]
+        meant = {int(own.max()) for own, _ in days if (own != own[0]).any()}
+        if len(meant) <= 1 and all((own == np.minimum(own.max(), ends)).all() for own, ends in days):
+            return cls("month", size, day=meant.pop() if meant else 0)
         if (every == _last_open(months, _WORKDAYS)).all() and steps.min() > 0:
             return cls("month", size, True, weekdays=_WORKDAYS)
         return None
