@@ -10,7 +10,7 @@ import pytest
 import leadline as ll
 from leadline.data.cells import Text, table_of
 from leadline.data.series_rows import Roles, series_of
-from leadline.data.stamps import look_of, stamp
+from leadline.data.stamps import look_of, stamp, timed_periods
 
 FIRST = datetime(2024, 1, 1)
 
@@ -20,7 +20,8 @@ FIRST = datetime(2024, 1, 1)
     [
         "%Y-%m-%d %H:%M", "%Y-%m-%dT%H:%M:%SZ", "%d.%m.%Y %H:%M", "%m/%d/%Y %I:%M %p", "%-m/%-d/%Y, %-I:%M:%S %p",
         "%Y/%m/%d %H:%M:%S.000", "%Y-%m-%d %H:%M:%S+01:00", "%d-%m-%Y %-H:%M", "%d/%m/%Y %-I%p", "%-d/%m/%Y %H:%M",
-        "%Y-%m-%d %H:%M UTC", "%Y-%m-%dT%H:%M-0330",
+        "%Y-%m-%d %H:%M UTC", "%Y-%m-%dT%H:%M-0330", "%d-%b-%Y %H:%M", "%B %-d, %Y %-I:%M %p", "%Y%m%d %H:%M:%S",
+        "%d-%b-%Y %H:%M+01:00",
     ],
 )  # fmt: skip
 def test_hours_go_on_as_they_are_written(form):
@@ -64,6 +65,11 @@ def test_hours_of_a_zone_that_changes_are_written_in_utc_and_say_so():
 )
 def test_a_look_holds_for_all_dates(words, order, look):
     assert look_of(Text(words), order) == look
+
+
+@pytest.mark.parametrize("word", ["31-Foo-2024 10:00", "31-Dec-2024 25:00", "31-Dec-2024 10", "at 10:00", ""])
+def test_what_is_no_day_with_a_time(word):
+    assert timed_periods(Text(["31-Dec-2024 10:00", word])) is None and timed_periods(Text([word])) is None
 
 
 def test_noon_and_midnight_of_half_days():

@@ -62,10 +62,15 @@ def period(day: date, form: str) -> str:
     >>> period(date(1983, 4, 1), "{y}Q{q}"), period(date(1983, 4, 1), "{b} {y}")
     ('1983Q2', 'Apr 1983')
     """
+    return form.format(**fields(day))
+
+
+def fields(day: date) -> dict[str, int | str]:
+    """What forms have places for."""
     short, name = _SHORT[day.month - 1], _MONTHS[day.month - 1]
     names = {"b": short, "bu": short.upper(), "bl": short.lower(), "B": name, "Bu": name.upper(), "Bl": name.lower()}
     g, w, u = day.isocalendar()
-    return form.format(y=day.year, m=day.month, q=(day.month + 2) // 3, d=day.day, g=g, w=w, u=u, **names)
+    return {"y": day.year, "m": day.month, "q": (day.month + 2) // 3, "d": day.day, "g": g, "w": w, "u": u, **names}
 
 
 def _cased(form: str, words: str) -> str:

@@ -22,7 +22,7 @@ from leadline.data.columns import named
 from leadline.data.outcome import read_outcome
 from leadline.data.periods import periods_of, short_dates
 from leadline.data.raw import dates_style, days_alone, raw_values, read_numbers, shown, words_of, writes_comma
-from leadline.data.stamps import look_of
+from leadline.data.stamps import look_of, timed_periods
 from leadline.data.words import natural
 from leadline.errors import DataError
 
@@ -253,6 +253,9 @@ def moments_of(table: Table, name: str | None, order: str = "") -> Moments:
     named_periods = periods_of(cells) if orders in ((), ("ymd",)) else None
     if named_periods is not None:
         return Moments(named_periods[0], ("ymd",), named_periods[1])
+    timed = timed_periods(written) if orders == ("ymd",) and isinstance(written, Text) else None
+    if timed is not None:
+        return Moments(timed[0], ("ymd",), look=timed[1])
     values, misfit = raw_values(cells, "date", orders[0]) if orders else read_numbers(cells)
     wrong = misfit | ~np.isfinite(values)
     if wrong.any():

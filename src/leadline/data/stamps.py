@@ -1,4 +1,5 @@
-"""How a table writes its dates in digits, so that forecasts are written alike: 31.12.2024 18:00, 12/31/2024 6:00 PM.
+"""How a table writes its dates with a time, or in digits, so that forecasts are written alike: 31.12.2024 18:00,
+12/31/2024 6:00 PM, 31-Dec-2024 18:00.
 
 A look is a template that holds for all dates of a column. Where they are not written alike it is empty, and dates are
 written as 2024-12-31 or 2024-12-31 18:00:00.
@@ -10,14 +11,19 @@ import re
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 
+import numpy as np
+
 from leadline.data.cells import Text
-from leadline.data.words import CLOCK, DAY, midnight
+from leadline.data.periods import fields, periods_of
+from leadline.data.raw import words_of
+from leadline.data.words import CLOCK, DAY, clock, midnight
 
 _PLAIN = "{y}-{m:02}-{d:02}"
 _PARTS = re.compile(r"(\d+)([-./])(\d+)[-./](\d+)")
 _HALVES = {"P": ("AM", "PM"), "p": ("am", "pm"), "Pd": ("A.M.", "P.M."), "pd": ("a.m.", "p.m.")}
 _ZONE = re.compile(r"\} ?([+-])(\d\d):?(\d\d)$")  # behind a time that changes: one that does not is a day's, anywhere
 _EPOCH = datetime(1970, 1, 1)
+_TIMED = re.compile(rf"(.+?\w)((?!$){re.sub('[?]P<[a-z]+>', '?:', CLOCK.pattern)})")
 
 
 def look_of(cells: Text, order: str) -> str:
@@ -48,7 +54,28 @@ def stamp(moment: float, look: str) -> str:
     halves = {name: both[at.hour >= 12] for name, both in _HALVES.items()}
     second = at.second + at.microsecond / 1e6 if digits else at.second
     hours = {"H": at.hour, "I": (at.hour - 1) % 12 + 1}
-    return look.format(y=at.year, m=at.month, d=at.day, M=at.minute, S=second, **hours, **halves)
+    return look.format(M=at.minute, S=second, **hours, **halves, **fields(at.date()))
+
+
+def timed_periods(cells: Text) -> tuple[np.ndarray, str] | None:
+    """Days since the start of 1970 (UTC) of cells that are days in another way than by numbers with marks, and a time;
+    and their look. None where not every cell is.
+
+    >>> timed_periods(Text(["1-Jan-1970 06:00", "1-Jan-1970 18:00"])), timed_periods(Text(["at 6:00"]))
+    ((array([0.25, 0.75]), '{d}-{b}-{y} {H:02}:{M:02}'), None)
+    """
+    first = _TIMED.fullmatch(cells.first(()))
+    if first is None or clock(first[2]) is None or periods_of(Text([first[1]])) is None:
+        return None  # most columns show it at once
+    words, codes = words_of(cells)
+    found = [_TIMED.fullmatch(word or "") for word in words]
+    heads, tails = ([match and match[part] for match in found] for part in (1, 2))
+    days, times = periods_of(Text(heads)), [None if tail is None else clock(tail) for tail in tails]
+    if days is None or None in times:
+        return None
+    hours, minutes, seconds = np.array(times, dtype=np.float64).T
+    look = _time_look(list(dict.fromkeys(filter(None, tails))))
+    return (days[0] + hours / 24 + minutes / 1440 + seconds / 86400)[codes], "" if look is None else days[1] + look
 
 
 def _day_look(words: Sequence[str], order: str) -> str | None:
@@ -58,11 +85,11 @@ def _day_look(words: Sequence[str], order: str) -> str | None:
         return None
     parts = dict(zip(order, ([match[k] for match in found] for k in (0, 2, 3))))
     bare = {letter: _bare(parts[letter]) for letter in "md"}
-    fields = {"y": "{y}"}
+    places = {"y": "{y}"}
     for letter, other in ("md", "dm"):
         own = bare[letter] if bare[letter] is not None else bare[other]
-        fields[letter] = f"{{{letter}}}" if own else f"{{{letter}:02}}"
-    return marks.pop().join(fields[letter] for letter in order)
+        places[letter] = f"{{{letter}}}" if own else f"{{{letter}:02}}"
+    return marks.pop().join(places[letter] for letter in order)
 
 
 def _time_look(tails: Sequence[str]) -> str | None:
