@@ -207,7 +207,7 @@ def _of_words(inputs: Inputs) -> Tokens:
     if not isinstance(inputs, Tokens) or inputs.task not in ("next", "pairs"):
         got = f"one for {inputs.task}" if isinstance(inputs, Tokens) else "one that reads no text"
         raise UserError(
-            "a run must have learned the next word, or to translate, to generate text",
+            "to generate text a run must be trained on the next token, or on pairs",
             got=got,
             do="Train one on a folder of texts: leadline train texts/ --model GPT",
         )

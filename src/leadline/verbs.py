@@ -155,7 +155,21 @@ def load(folder: str | Path, *, model: nn.Module | None = None, data: Data | Non
 
     Predicting needs the folder alone; evaluating also needs the data, which are read again where they still are.
     """
+    return _read_back(Record.open(folder), model, data, search=True)
+
+
+def load_to_ask(folder: str | Path) -> Run:
+    """The same to write text or to predict rows: the text of a run on text is not read again, which may take long."""
     record = Record.open(folder)
+    return _read_back(record, None, None, search=record.config["data"]["inputs"]["name"] != "Tokens")
+
+
+def _read_back(record: Record, model: nn.Module | None, data: Data | None, search: bool) -> Run:
+    """The run of a record.
+
+    Args:
+        search: whether data are read again where the run had them.
+    """
     config = record.config
     model, likelihood = _rebuilt(config, model)
     tensors, plain = read_newest(record)
@@ -164,7 +178,7 @@ def load(folder: str | Path, *, model: nn.Module | None = None, data: Data | Non
         checkpoint.restore(module, checkpoint.of(owner, tensors.get("best", tensors["weights"])), owner)
     if data is not None:
         _same_data(config, data)
-    elif config["data"]["recipe"] is not None:
+    elif search and config["data"]["recipe"] is not None:
         with contextlib.suppress(UserError):  # what is gone or has changed is not this run's data any more
             found = load_data(config["data"]["recipe"])
             _same_data(config, found)

@@ -3,6 +3,7 @@
 import gzip
 import io
 import json
+from pathlib import Path
 
 import pytest
 import torch
@@ -128,7 +129,7 @@ def test_a_run_on_something_else_cannot_write(capsys, tmp_path):
         )
         == 0
     )
-    assert "must have learned the next word" in answer(capsys, folder, "--prompt", "a", code=2)["error"]
+    assert "must be trained on the next token" in answer(capsys, folder, "--prompt", "a", code=2)["error"]
 
 
 def test_special_words_are_not_written_and_a_constraint_is_kept(run):
@@ -279,3 +280,20 @@ def test_each_line_of_a_file_is_scored(run, tmp_path, capsys):
     assert main(["predict", run, str(tmp_path / "lines.txt")]) == 0
     known, strange = (line.split(",") for line in capsys.readouterr().out.splitlines()[1:3])
     assert float(known[-1]) < 1 < float(strange[-1])  # bits a byte
+
+
+def test_the_text_of_the_run_is_not_read_again(run, capsys, monkeypatch):
+    """A large one takes minutes, and neither writing nor predicting needs it."""
+    monkeypatch.setattr("leadline.verbs.load_data", lambda recipe: pytest.fail("read"))
+    assert answer(capsys, run, "--prompt", "the cat", "--most", 2)["tokens"] == 2
+    monkeypatch.setattr("sys.stdin", io.StringIO("the cat sat\n"))
+    assert main(["predict", run, "-"]) == 0
+
+
+def test_a_file_of_the_folder_that_was_trained_on_is_not_written_over(run, capsys, monkeypatch):
+    file = Path(run).parent / "texts" / "03.txt"
+    before = file.read_text()
+    monkeypatch.setattr("sys.stdin", io.StringIO("the cat sat\n"))
+    assert main(["predict", run, "-", "--output", str(file)]) == 2
+    assert "--output must not be a file that is read. Got" in capsys.readouterr().err
+    assert file.read_text() == before

@@ -90,9 +90,9 @@ def run(line: Line, screen: Screen) -> int:
     options = {name: value for name, value in line.of("verb").items() if name not in _OWN}
     if options.get("beams", 1) == 1 and {"groups", "diversity"} & set(options):
         raise UserError("--groups and --diversity need beams", got="no --beams", do="Add --beams 6, or leave them out")
-    import leadline as ll
+    from leadline.verbs import load_to_ask
 
-    trained = ll.load(folder)
+    trained = load_to_ask(folder)
     prompts = _prompts(trained, asked, file, bool(line.get("lines")))
     for note in _notes(trained, prompts, options.get("slide", True)):
         print(f"note: {note}", file=sys.stderr)

@@ -87,10 +87,11 @@ def run(line: Line, screen: Screen) -> int:
     import leadline as ll
     from leadline.cli.rows import read, written
     from leadline.data.cells import Table
+    from leadline.verbs import load_to_ask
 
-    trained = ll.load(folder)
+    trained = load_to_ask(folder)
     if output is not None:
-        protect(Path(output), [*line.words[1:], *([edges] if edges else []), *source_files(trained)])
+        protect(Path(output), [*line.words[1:], *([edges] if edges else []), *source_files(folder)])
     if edges is not None and not isinstance(trained.inputs, ll.data.GraphInputs):
         raise UserError("--edges needs a run on a graph", got=f"a run on {trained.target}", do="Leave it out")
     if isinstance(trained.inputs, ll.data.Pictures):
@@ -249,9 +250,11 @@ def _cells(values: Any) -> list[str]:
     return [f"{v:.0f}" if abs(v) < 1e15 and v == round(v) else f"{v:.7g}" for v in values.tolist()]
 
 
-def source_files(trained: Any) -> list[str]:
+def source_files(folder: Any) -> list[str]:
     """The files that the run was trained on."""
-    recipe = trained.data.recipe if trained.data else None
+    from leadline.engine.record import Record
+
+    recipe = Record.open(folder).config["data"]["recipe"]
     options = recipe["options"] if recipe else {}
     return [options[name] for name in ("path", "test_path", "edges", "graphs") if options.get(name)]
 
@@ -265,8 +268,9 @@ def of_graph(folder: Any) -> bool:
 
 def protect(output: Path, files: Sequence[str]) -> None:
     """Never write over the rows that are read, or over those that the run was trained on."""
-    for file in files:
-        if output.resolve() == Path(file).resolve():
+    own = output.resolve()
+    for file in map(Path, files):
+        if own == file.resolve() or (own.is_file() and file.is_dir() and own.is_relative_to(file.resolve())):
             raise DataError("--output must not be a file that is read", got=f"{output}", do="Name a new file")
 
 
