@@ -11,7 +11,8 @@ import torch
 from safetensors.torch import load_file, save_file
 
 import leadline as ll
-from leadline.cli import main, recipe, usual
+from leadline.cli import main, recipe, train, usual
+from leadline.cli.line import parse
 from leadline.interop import hugging_face
 
 SMALL = ["--dim", "16", "--num-layers", "1", "--num-heads", "2", "--epochs", "1", "--threads", "1", "--no-report"]
@@ -408,3 +409,23 @@ def test_a_tsv_of_two_columns_of_words_is_pairs_by_itself(tmp_path, capsys):
     capsys.readouterr()
     assert main(["show", "data", str(place), "--text", "column_1"]) == 0
     assert "in 60 documents" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("device", "flags", "sizes"),
+    [
+        ("cpu", [], (128, 4, 4)),
+        ("cuda", [], (384, 6, 6)),
+        ("cpu", ["--p-drop", "0.2"], (128, 4, 4)),
+        ("cpu", ["--dim", "32"], (32, 6, 4)),
+        ("cpu", ["--num-layers", "2"], (384, 2, 6)),
+        ("cpu", ["--model", "gpt"], (128, 4, 4)),
+    ],
+)
+def test_a_gpt_whose_size_nobody_names_suits_the_machine(walk, monkeypatch, device, flags, sizes):
+    monkeypatch.setattr(recipe, "pick_device", lambda name: torch.device(device))
+    monkeypatch.chdir(walk)
+    argv = ["texts", "--length", "16", "--num-tokens", "290", *flags]
+    made = recipe.make("texts", parse("train", argv, train.flags(argv)))
+    assert (made.model.dim, made.model.num_layers, made.model.num_heads) == sizes
+    assert ("--dim 128 --num-layers 4" in made.note) == (sizes == (128, 4, 4))

@@ -12,10 +12,11 @@ from torch import nn
 
 from leadline import init
 from leadline.cli.line import Line
-from leadline.cli.usual import default_for, read_by, told_settings, usual_settings
+from leadline.cli.usual import default_for, read_by, told_settings, usual_settings, usual_sizes
 from leadline.data import SOURCES, load, source
 from leadline.data.data import Data
 from leadline.data.text import USUAL_LENGTH
+from leadline.engine.device import pick_device
 from leadline.errors import DataError, UserError
 from leadline.flags import shell_words
 from leadline.interop.beginning import Beginning, beginning
@@ -99,7 +100,8 @@ def make(what: str, line: Line, data: Data | None = None) -> Made:
         usual = {name: value for name, value in usual.items() if name in ("epochs", "batch", "regularize")}
     rank = line.get("lora")
     slow = {"lr": FINE_LR if rank is None else LOW_RANK_LR} if begun and "lr" not in settings else {}
-    pictures = told_settings(usual, {**slow, **settings})
+    sizes = usual_sizes(model_class.__name__, pick_device(checked.device), line.of("model")) if begun is None else {}
+    by_default = told_settings({**sizes, **usual}, {**slow, **settings})
     settings = {**usual, **slow, **settings}
     made_for = own_rule(model_class, data.target) if rule is None and "optimizer" not in settings else None
     if made_for is not None:
@@ -107,9 +109,9 @@ def make(what: str, line: Line, data: Data | None = None) -> Made:
         rule = rule_from(made_for, **line.of("rule"))
     by = None if rule is None else type(rule).__name__
     likelihood = likelihood_of(model_class, data.target, by, family, **line.of("likelihood"))
-    note = told(model_class, made_for, likelihood, "--optimizer adamw") if made_for else pictures
+    note = told(model_class, made_for, likelihood, "--optimizer adamw") if made_for else by_default
     if begun is None:
-        model = build(name, data, likelihood.dim_output, seed=checked.seed, **line.of("model"))
+        model = build(name, data, likelihood.dim_output, seed=checked.seed, **sizes, **line.of("model"))
     else:
         model, filled = begun.build(data, likelihood.dim_output, checked.seed, **line.of("model"))
         if rank is not None:

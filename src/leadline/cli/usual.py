@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import torch
 from torch import nn
 
 from leadline.cli.line import peek
@@ -38,6 +39,8 @@ GRAPHS = ("graph", "karate", "communities", "random_graphs", "molecules")
 #: and on sets, of points and of others
 POINT_MODEL, SET_MODEL = "PointNet", "DeepSets"
 _GRAPH_DECAY = 5e-4
+#: of a GPT without a GPU: a million weights in place of eleven, which would take a CPU hours
+_SMALL_GPT = {"dim": 128, "num_layers": 4, "num_heads": 4}
 _SAMPLED, _STEPS = 1024, 800  # rows a step and steps, where a part of a graph is read for each
 
 
@@ -137,6 +140,16 @@ def usual_settings(data: Data) -> dict[str, Any]:
         words = (f"crop({max(1, side // 14)})",)
     epochs, batch = max(8, min(60, round(400_000 / count))), 128 if count >= 4000 else 32
     return {"epochs": epochs, "batch": batch, "regularize": words}
+
+
+def usual_sizes(model: str, device: torch.device, chosen: Mapping[str, Any]) -> dict[str, Any]:
+    """The size of a new model where nobody names any part of it, and its own would not suit the device.
+
+    >>> usual_sizes("GPT", torch.device("cpu"), {"p_drop": 0.0}), usual_sizes("GPT", torch.device("cpu"), {"dim": 64})
+    ({'dim': 128, 'num_layers': 4, 'num_heads': 4}, {})
+    """
+    named = not {*_SMALL_GPT, "dim_hidden"}.isdisjoint(chosen)
+    return dict(_SMALL_GPT) if model == "GPT" and device.type == "cpu" and not named else {}
 
 
 def told_settings(usual: dict[str, Any], chosen: dict[str, Any]) -> str:
