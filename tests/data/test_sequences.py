@@ -314,3 +314,10 @@ def test_rows_that_hold_no_sequence_are_named(tmp_path, cells, field, message):
 def test_a_table_read_as_such_says_how_a_column_of_lists_is_read():
     with pytest.raises(DataError, match="if each is a sequence, pass field='pen'"):
         ll.data.table({"pen": [[1.0], [2.0]], "kind": ["a", "b"]}, target="kind")
+
+
+def test_ordered_classes_of_sequences_are_numbers():
+    steps = _in_rows()["pen"]
+    with pytest.raises(DataError, match="ordered classes of sequences must be numbers, here y. Got words"):
+        ll.data.sequences(steps, ["low", "high"] * 12, kind="ordered")
+    assert ll.data.sequences(steps, [1, 2, 3] * 8, kind="ordered").target.kind == "ordered"

@@ -17,10 +17,10 @@ and points are drawn: --output is then a folder, by default `predicted` in that 
 was found on it, a table of the boxes or points, and the masks as pictures of codes.
 
 A run on series takes a table with what was measured so far, and answers with a line for each step ahead of each series:
-its group, its time, and `predicted`, `low` and `high`. A run on sequences takes a table with a row for each step, or a
-.npz or .jsonl as it was trained on, and answers with a line for each sequence, or, where every step has a class, for
-each step. A run on sets does the same, with a row for each member; clouds of points may also be files, or a folder, of
-.off, .ply, .xyz, .pts or .txt.
+its group, its time, and `predicted`, `low` and `high`. A run on sequences takes a table with a row for each step, or
+what else it was trained on: a .npz, a .jsonl, or a table with a sequence in each row. It answers with a line for each
+sequence, or, where every step has a class, for each step. A run on sets does the same, with a row for each member;
+clouds of points may also be files, or a folder, of .off, .ply, .xyz, .pts or .txt.
 
 A run on a graph takes a new one: a table of nodes with --edges and the table of edges, a folder with both, or GraphML;
 every node comes back with what is said of it (every edge, where edges were learned; every graph, where graphs were).

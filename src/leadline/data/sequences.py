@@ -100,6 +100,9 @@ def sequences(
         y, what = tags(found, T, kind)
     else:
         outcome = read_outcome(found.target, cells_of(found.asked, found.target), found.comma)
+        if kind == "ordered" and outcome.values is None:
+            do = "Write a number for each, such as 1, 2, 3 from low to high"
+            raise DataError(f"ordered classes of sequences must be numbers, here {found.target}", got="words", do=do)
         y, what = outcome.settle(np.arange(len(x)), kind, found.at)
     strata = y if what.discrete else None
     parts = split_indices(len(x), val=val, test=test, seed=split_seed, stratify=strata)
