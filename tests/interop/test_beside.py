@@ -7,7 +7,7 @@ import types
 import pytest
 import torch
 
-from leadline.errors import CheckpointError
+from leadline.errors import CheckpointError, UserError
 from leadline.interop import beside, hugging_face
 from leadline.models import BERT, GPT, T5, Swin, ViT, lora, merged
 from leadline.text import Tokenizer
@@ -68,6 +68,26 @@ def test_names_of_classes_stay_behind_with_a_head_of_as_many(tmp_path):
     folder = retold(hugging_face.save(BERT(11, 6, 3, "tags", dim=8, num_heads=2), tmp_path / "tags"), **named)
     other = again(folder, tmp_path / "other", new_head=True, head="classes", dim_output=3)
     assert other["id2label"]["0"] == "LABEL_0" and "problem_type" not in other
+
+
+@pytest.mark.parametrize("model", [BERT.tiny(), BERT(11, 6, 3, "tags", dim=8, num_heads=2), ViT.tiny(), Swin.tiny()])
+def test_classes_are_named_on_the_way_out(model, tmp_path):
+    names = tuple(classes(model.dim_output)["label2id"])
+    found = told(hugging_face.save(model, tmp_path / "model", classes=names))
+    assert found["id2label"] == {str(k): name for k, name in enumerate(names)}
+    assert again(tmp_path / "model", tmp_path / "again")["label2id"] == {name: k for k, name in enumerate(names)}
+    hugging_face.save(hugging_face.load(tmp_path / "again"), tmp_path / "again", classes=names[::-1])
+    assert told(tmp_path / "again")["id2label"]["0"] == names[-1]
+    for wrong in (names[1:], names[:-1] + names[:1], (1,) * len(names)):
+        with pytest.raises(UserError, match="classes must be"):
+            hugging_face.save(model, tmp_path / "wrong", classes=wrong)
+    assert not (tmp_path / "wrong").exists()
+
+
+@pytest.mark.parametrize("model", [GPT.tiny(), T5.tiny(), BERT(11, 6, 11, "tokens", dim=8, num_heads=2)])
+def test_a_model_that_tells_no_classes_apart_takes_no_names(model, tmp_path):
+    with pytest.raises(UserError, match="classes must be of a model that tells some apart"):
+        hugging_face.save(model, tmp_path, classes=("a", "b"))
 
 
 def words(order="abc"):

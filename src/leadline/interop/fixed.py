@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from leadline.errors import CheckpointError
+from leadline.errors import CheckpointError, UserError
+from leadline.settings import texts
 
 
 def check_fixed(owner: str, config: Mapping[str, Any], **wanted: Any) -> None:
@@ -56,13 +57,22 @@ def num_labels(config: Mapping[str, Any]) -> int:
     return len(config.get("id2label") or {}) or int(config.get("num_labels", 2))
 
 
-def labels(count: int) -> dict[str, Any]:
-    """What a config says of `count` classes without names.
+def labels(count: int, classes: Sequence[str] | None = None) -> dict[str, Any]:
+    """What a config says of `count` classes.
 
-    >>> labels(2)["label2id"]
-    {'LABEL_0': 0, 'LABEL_1': 1}
+    Args:
+        classes: their names; those of transformers by default.
+
+    >>> labels(2)["label2id"], labels(2, ("cat", "dog"))["id2label"]
+    ({'LABEL_0': 0, 'LABEL_1': 1}, {'0': 'cat', '1': 'dog'})
     """
-    names = [f"LABEL_{k}" for k in range(count)]
+    names = [f"LABEL_{k}" for k in range(count)] if classes is None else texts("classes", classes)
+    if len(names) != count or len(set(names)) != count:
+        raise UserError(
+            f"classes must be the names of {count} classes, each another",
+            got=f"{len(names)} names, {len(set(names))} of them different",
+            do="Pass one for each output of the head, such as data.target.classes",
+        )
     return {
         "id2label": {str(k): name for k, name in enumerate(names)},
         "label2id": {name: k for k, name in enumerate(names)},

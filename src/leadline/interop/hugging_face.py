@@ -46,6 +46,7 @@ from leadline.engine.files import replace_bytes, replace_json, sync_folder
 from leadline.errors import CheckpointError, ShapeError, UnknownName, UserError
 from leadline.interop.beside import FILES, TOKENIZER, Beside
 from leadline.interop.filling import Filled, fill, listed
+from leadline.interop.fixed import labels
 from leadline.interop.place import Place, place_of
 from leadline.layers.low_rank_update import LowRankUpdate
 from leadline.models.lora import merged
@@ -87,8 +88,14 @@ def load(folder: str | Path, *, new_head: bool = False, **options: Any) -> nn.Mo
     return model
 
 
-def save(model: nn.Module, folder: str | Path, tokenizer: Tokenizer | None = None) -> Path:
-    """Write a model as transformers would (2), and its tokenizer where one is given, in place of what was there.
+def save(
+    model: nn.Module, folder: str | Path, tokenizer: Tokenizer | None = None, classes: Sequence[str] | None = None
+) -> Path:
+    """Write a model as transformers would (2), in place of what was there.
+
+    Args:
+        tokenizer: goes into the folder too.
+        classes: names of what the head tells apart, such as `data.target.classes`.
 
     Updates of low rank (`leadline.models.lora`) are folded in on the way; the model itself keeps them. A model that was
     loaded from a folder brings special tokens, names of classes and files of that folder along; with another tokenizer,
@@ -105,6 +112,8 @@ def save(model: nn.Module, folder: str | Path, tokenizer: Tokenizer | None = Non
         model = merged(model)
     beside = getattr(model, "beside", Beside({}, {})).read_by(tokenizer)
     config, own = _told(beside.joined(family.hf_config_of(model)), tokenizer), model.state_dict()
+    if classes is not None:
+        config |= labels(_num_classes(model, config), classes)
     tensors: dict[str, Tensor] = {}
     for name, place in places_of(family, model).items():
         parts = place.write(own[name].detach().cpu())
@@ -140,6 +149,14 @@ def _path(folder: str | Path) -> Path:
     if isinstance(folder, (str, Path)) and str(folder):
         return Path(folder)
     raise UserError("folder must be the path of a folder", got=given("folder", folder), do='Pass such as "models/gpt2"')
+
+
+def _num_classes(model: nn.Module, config: dict[str, Any]) -> int:
+    if "id2label" in config and isinstance(found := getattr(model, "dim_output", None), int):
+        return found
+    raise UserError(
+        "classes must be of a model that tells some apart", got=f"a {type(model).__name__}", do="Leave them out"
+    )
 
 
 def _told(config: dict[str, Any], tokenizer: Tokenizer | None) -> dict[str, Any]:
