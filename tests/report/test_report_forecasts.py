@@ -99,6 +99,17 @@ def test_pictures_of_a_page_on_series(run):
     assert "steps" not in _page(single).figures
 
 
+@pytest.mark.parametrize("kind", ["count", "positive"])
+def test_a_page_on_several_steps_of_counts(kind):
+    """Each step ahead has a family of its own, and all of them are one forecast."""
+    values = np.random.default_rng(0).poisson(4, 120) + (kind == "positive") * 0.5
+    data = ll.data.series({"v": values.tolist()}, "v", kind=kind, horizon=3, season=4, window=8)
+    made = ll.models.build("Linear", data, 3)
+    several = ll.fit(made, data, epochs=1, progress=False, lr=1e-3)
+    assert type(several.likelihood).__name__ == "Joint"
+    assert set(_page(several).figures) == {"forecasts", "coverage", "steps", "worst"}
+
+
 def test_the_errors_of_a_step_are_means_over_its_windows(run):
     model, naive = _facts(run).judged
     figure = by_step(model, naive, run.inputs, "test")

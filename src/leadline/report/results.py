@@ -52,10 +52,10 @@ def results(facts: Facts, split: str, draw: Draw) -> str:
         return maps(facts, split, draw)
     if target.placed:
         return texts(facts, split, draw)
-    if target.kind == SEVERAL:
-        return _several(facts, split, draw)
     if isinstance(facts.data.inputs, Windows):
         return series(facts, split, draw)
+    if target.kind == SEVERAL:
+        return _several(facts, split, draw)
     answers = (Turned if target.kind == "angle" else Answers).of(facts, split)
     if target.discrete and (p := answers.probabilities) is not None:
         return _classes(facts, split, answers, p, draw)
