@@ -50,6 +50,12 @@ def test_series_of_months_may_have_days_of_their_own():
     assert coming == [["2025-01-01", "2025-02-01"], ["2025-01-15", "2025-02-15"]]
 
 
+def test_the_day_that_is_meant_is_known_before_a_short_month_came():
+    clock = Clock.of([_days("2023-03-30", "2023-04-30", "2023-05-30")], dated=True)
+    assert clock.written(clock.later(float(_days("2024-02-29")[0]), 2)) == ["2024-03-30", "2024-04-30"]
+    assert Clock.of([_days("2023-03-15", "2023-04-15")], dated=True).day == 0
+
+
 def test_numbers_have_no_calendar():
     clock = Clock.of([np.array([1700.0, 1702.0, 1704.0, 1710.0])], dated=False)
     assert (clock.step(), clock.season, clock.cycles(np.arange(9.0))) == ("2", None, ())

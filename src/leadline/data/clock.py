@@ -85,7 +85,8 @@ class Clock:
         days = [(own, _lengths(of) - 1) for of, own, _ in map(_months, parts)]
         meant = {int(own.max()) for own, _ in days if (own != own[0]).any()}
         if len(meant) <= 1 and all((own == np.minimum(own.max(), ends)).all() for own, ends in days):
-            return cls("month", size, day=meant.pop() if meant else 0)
+            meant = meant or {int(own.max()) for own, _ in days}
+            return cls("month", size, day=meant.pop() if len(meant) == 1 and max(meant) >= _SHORTEST_MONTH else 0)
         if (every == _last_open(months, _WORKDAYS)).all() and steps.min() > 0:
             return cls("month", size, True, weekdays=_WORKDAYS)
         return None
