@@ -5,6 +5,7 @@ import torch
 
 from leadline import layers
 from leadline.errors import UserError
+from leadline.layers.attend import attend, weights
 from leadline.models import GPT, T5, Transformer
 
 MADE = {
@@ -43,6 +44,36 @@ def test_what_means_nothing_is_refused_by_its_name(name, argument):
 def test_so_are_those_of_models(make, argument):
     with pytest.raises(UserError, match=rf"\b{argument} must .*Got {argument}="):
         make()
+
+
+def heads(*shape):
+    return torch.zeros(shape)
+
+
+@pytest.mark.parametrize(
+    ("q", "k", "v"),
+    [
+        (heads(2, 6, 3, 4), heads(2, 4, 5, 4), heads(2, 4, 5, 4)),  # heads that do not share keys evenly
+        (heads(2, 2, 3, 4), heads(2, 2, 5, 3), heads(2, 2, 5, 3)),
+        (heads(2, 2, 3, 4), heads(2, 2, 5, 4), heads(2, 2, 6, 4)),
+        (heads(2, 2, 3, 4), heads(1, 2, 5, 4), heads(1, 2, 5, 4)),
+        (heads(2, 3, 4), heads(2, 5, 4), heads(2, 5, 4)),
+    ],
+)
+def test_queries_keys_and_values_that_do_not_fit_are_refused(q, k, v):
+    for find in (lambda: attend(q, k, v), lambda: attend(q, k, v, p_drop=0.5)):
+        with pytest.raises(UserError, match=r"^queries must be \(B, H, T, K\).*Got q \("):
+            find()
+
+
+@pytest.mark.parametrize("shape", [(4, 5), (3, 3, 5), (2, 1, 3, 4), (1, 2, 2, 3, 5)])
+def test_a_bias_that_does_not_fit_is_refused(shape):
+    q, k = heads(2, 2, 3, 4), heads(2, 1, 5, 4)
+    for find in (lambda b: attend(q, k, k, bias=b), lambda b: weights(q, k, bias=b)):
+        with pytest.raises(UserError, match=r"a bias must fit the scores, \(2, 2, 3, 5\)\. Got shape"):
+            find(heads(*shape))
+        for fits in ((3, 5), (2, 3, 5), (1, 1, 1, 5), (2, 2, 3, 5)):
+            find(heads(*fits))
 
 
 @pytest.mark.parametrize("made", [layers.LearnedPositions(9, 8), layers.SinusoidalPositions(8)])

@@ -23,6 +23,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from leadline.errors import ShapeError
 from leadline.layers import noise
 from leadline.layers.flex import flex_attend, worth_it
 from leadline.layers.masked_softmax import masked_softmax
@@ -52,6 +53,7 @@ def attend(
     >>> attend(q, q, torch.tensor([[[[0.0], [1.0]]]]), Causal()).flatten().tolist()
     [0.0, 0.5]
     """
+    _check(q, k, v, bias)
     grouped = k.shape[1] != q.shape[1]
     if mask is not None:
         check_rule(mask)
@@ -82,6 +84,7 @@ def weights(
     >>> weights(torch.zeros(1, 1, 2, 4), torch.zeros(1, 1, 2, 4), Causal())[0, 0].tolist()
     [[1.0, 0.0], [0.5, 0.5]]
     """
+    _check(q, k, k, bias)
     k = k.repeat_interleave(q.shape[1] // k.shape[1], 1)
     scores = q @ k.transpose(-1, -2) * (1 / math.sqrt(q.shape[-1]) if scale is None else scale)
     if bias is not None:
@@ -89,6 +92,34 @@ def weights(
     if mask is None:
         return scores.softmax(-1)
     return masked_softmax(scores, mask.dense(q.shape[0], q.shape[2], k.shape[2], q.device))
+
+
+def _check(q: Tensor, k: Tensor, v: Tensor, bias: Tensor | None) -> None:
+    """Refuse what does not fit: heads that do not share keys evenly, widths, places of keys and values, bias."""
+    if _odd(q, k, v):
+        shapes = ", ".join(f"{name} {tuple(t.shape)}" for name, t in (("q", q), ("k", k), ("v", v)))
+        raise ShapeError(
+            "queries must be (B, H, T, K), keys (B, G, S, K) and values (B, G, S, K'), H a multiple of G",
+            got=shapes,
+            do="Split the width into heads: x.unflatten(-1, (H, K)).transpose(1, 2)",
+        )
+    if bias is None:
+        return
+    whole = (q.shape[0], q.shape[1], q.shape[2], k.shape[2])
+    fits = bias.dim() <= 4 and all(b in (1, w) for b, w in zip(reversed(bias.shape), reversed(whole)))
+    if not fits:
+        raise ShapeError(
+            f"a bias must fit the scores, {whole}",
+            got=f"shape {tuple(bias.shape)}",
+            do="Pass a number for each query and key, (T, S), or for each head too, (H, T, S)",
+        )
+
+
+def _odd(q: Tensor, k: Tensor, v: Tensor) -> bool:
+    if not q.dim() == k.dim() == v.dim() == 4:
+        return True
+    same = q.shape[0] == k.shape[0] == v.shape[0] and q.shape[3] == k.shape[3] and k.shape[1:3] == v.shape[1:3]
+    return not same or k.shape[1] == 0 or q.shape[1] % k.shape[1] != 0
 
 
 def _dropped(
