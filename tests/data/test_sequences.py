@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import leadline as ll
-from leadline.errors import DataError, UserError
+from leadline.errors import DataError, ShapeError, UserError
 
 
 def _lists(count: int = 30, channels: int = 2) -> tuple[list[np.ndarray], list[str]]:
@@ -321,3 +321,11 @@ def test_ordered_classes_of_sequences_are_numbers():
     with pytest.raises(DataError, match="ordered classes of sequences must be numbers, here y. Got words"):
         ll.data.sequences(steps, ["low", "high"] * 12, kind="ordered")
     assert ll.data.sequences(steps, [1, 2, 3] * 8, kind="ordered").target.kind == "ordered"
+
+
+def test_rows_of_another_shape_are_refused():
+    inputs = ll.data.sequences([torch.zeros(4, 2) + k for k in range(9)], list(range(9))).inputs
+    for wrong in (torch.zeros(3, 4), torch.zeros(3, 4, 2), torch.zeros(3, 4, 4)):
+        with pytest.raises(ShapeError, match=r"sequences must have shape \(N, T, 3\): 2 channels"):
+            inputs.encode(wrong)
+    assert inputs.encode(torch.ones(3, 4, 3)).shape == (3, 4, 3)

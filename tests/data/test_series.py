@@ -11,7 +11,9 @@ from hypothesis import strategies as st
 import leadline as ll
 from leadline.data.cells import table_of
 from leadline.data.clock import Clock
+from leadline.data.series_rows import Series
 from leadline.data.series_season import drifts, season_of, swings
+from leadline.data.series_windows import Figures
 from leadline.errors import DataError, UserError
 
 H, W = 3, 6
@@ -427,3 +429,48 @@ def test_windows_are_taken_further_apart_when_asked():
 def test_folds_of_overlapping_windows_are_refused():
     with pytest.raises(UserError, match="folds must be of rows that do not overlap"):
         ll.data.folds(_made(), 3)
+
+
+def test_the_level_is_the_mean_of_the_last_season_that_was_seen():
+    trend = np.arange(90.0) + _noise(90)
+    table = {"g": ["long"] * 60 + ["new"] * 7, "step": [*range(60), *range(53, 60)], "v": [*trend[:60], *trend[:7]]}
+    table["known"] = [float(k) for k in range(67)]
+    data = _made({**table, "v": [*trend[:60], *trend[53:60]]}, group="g", known=["known"], level="moving", window=W)
+    x = data.train.x
+    there = x[..., -1].sum(1).long() - H  # steps behind the origin; those ahead are there too
+    expected = [x[n, m - 2 : m, 0].double().mean() for n, m in enumerate(there.tolist()) if m > 1]
+    torch.testing.assert_close(data.inputs.level(x)[there > 1, 0], torch.stack(expected))
+    assert float(data.inputs.level(x).abs().min()) > 0
+
+
+def test_a_network_is_told_how_many_channels_a_window_has():
+    data = _made(_table(other=_noise(90, 2).tolist()))
+    model = ll.models.build("Recurrent", data, H, dim=4)
+    assert model.channels == 2 == len(data.inputs.channels) - 1  # the last one says which steps are there
+    seen = model.eval()(data.train.x[:4])
+    moved = data.train.x[:4].clone()
+    moved[..., 1] += 1
+    assert not torch.allclose(seen, model(moved))
+
+
+def test_what_a_series_without_a_season_strays_is_not_known():
+    values = np.array([1.0, 2.0, 4.0])
+    one = Series("a", np.arange(3), np.arange(3.0), values, np.zeros((3, 0)), np.zeros(3, dtype=bool))
+    assert Figures.of(one, 3, 3).error == 0 and Figures.of(one, 3, 2).error == 3 and Figures.of(one, 3, 1).error == 1.5
+
+
+def test_the_training_part_ends_before_the_first_step_behind_it():
+    data = _made()
+    later = data.inputs.until
+    assert later is not None and float(data.train.time.max()) + H < later <= float(data.val.time.min()) + 1
+
+
+def test_a_series_of_short_runs_between_gaps_says_how_far_it_can_be_forecast():
+    steps = [step for step in range(120) if step % 4 != 2]
+    table = {"step": steps, "v": _noise(len(steps)).tolist()}
+    assert len(_made(table, gaps="fill", horizon=3).train)
+    with pytest.raises(
+        DataError, match=r"must have 4 values in a row.*Got at most 3 between.*Forecast at most 3, pass"
+    ):
+        _made(table, gaps="fill", horizon=4)
+    assert len(_made(table, gaps="join", horizon=4).train)

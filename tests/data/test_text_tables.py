@@ -12,7 +12,7 @@ import torch
 from leadline.data import reader_by
 from leadline.data.text import text
 from leadline.data.text_rows import _two_columns, holds_pairs
-from leadline.data.tokens import NOTHING
+from leadline.data.tokens import NOTHING, Tokens
 from leadline.errors import DataError, UserError
 from leadline.text.tokenizer import Tokenizer
 
@@ -420,3 +420,20 @@ def test_the_rest_of_a_line_that_was_cut_off_is_not_judged(tmp_path):
     """Only the beginning of a file is looked at, and it may end within a line."""
     (tmp_path / "long.tsv").write_text(_lines(*((f"{_line(k)} {k}", f"{_line(k + 1)} {k}") for k in range(5000))))
     assert (tmp_path / "long.tsv").stat().st_size > 2**16 and holds_pairs(tmp_path / "long.tsv")
+
+
+def test_sources_may_have_a_tokenizer_of_their_own():
+    letters = Tokenizer.train(["abcdef"], kind="characters")
+    sounds = Tokenizer.train(["uvwxyz"], kind="characters")
+    inputs = Tokens("pairs", 5, sounds, len_source=4, source_tokenizer=letters)
+    row = inputs.encode(inputs.read([("abc", "uv")]))[0]
+    assert letters.decode(row[:4].tolist()) == "abc" and int(row[3]) == sounds.pad
+    assert row[4:].tolist() == [inputs.start, *sounds.encode("uv")]
+    assert inputs.sizes((9,))["num_source_tokens"] == letters.num_tokens
+    assert inputs.room((9,)) == 4 * 5 * sounds.num_tokens  # scores of the target's places alone
+    top = max(letters.num_tokens, sounds.num_tokens)
+    assert int(inputs.read(torch.tensor([[top - 1] * 9])).max()) == top - 1
+    with pytest.raises(DataError, match=f"tokens must lie in 0 … {top - 1}"):
+        inputs.read(torch.tensor([[top] * 9]))
+    with pytest.raises(DataError, match="a tokenizer of sources needs pairs"):
+        Tokens("classes", 5, sounds, source_tokenizer=letters)

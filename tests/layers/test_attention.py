@@ -183,3 +183,11 @@ def test_heads_and_back():
 def test_sizes_that_do_not_fit_are_named(arguments, message):
     with pytest.raises(UserError, match=message):
         SelfAttention(**arguments)
+
+
+def test_in_evaluation_nothing_is_dropped():
+    x = drawn(2, 5, 8)
+    for kind, given_ in ((SelfAttention, (x,)), (CrossAttention, (x, drawn(2, 3, 8, seed=1)))):
+        plain, dropping = kind(8, 2).double(), kind(8, 2, p_drop=0.9).double().eval()
+        dropping.load_state_dict(plain.state_dict())
+        close(dropping(*given_), plain(*given_))

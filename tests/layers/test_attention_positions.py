@@ -16,7 +16,7 @@ from leadline.layers.relative_attention import MODES, RelativeAttention
 from leadline.layers.relative_buckets import BucketBias
 from leadline.layers.rotary import Rotary
 from leadline.reference.attention import dot
-from leadline.reference.positions import bucket
+from leadline.reference.positions import bucket, slope
 
 AT = torch.tensor([[3, 4, 5], [0, 1, 2]])
 
@@ -183,3 +183,21 @@ def test_alone_attention_is_blind_to_order_and_with_places_it_is_not():
     for layer in (PlacedAttention(8, 2, 6), UntiedAttention(8, 2, 6), SelfAttention(8, 2, turn=Rotary(4))):
         layer.double()
         assert (layer(x[:, order]) - layer(x)[:, order]).abs().max() > 1e-5
+
+
+@pytest.mark.parametrize("num, furthest, both", [(32, 128, True), (32, 128, False), (8, 20, True), (6, 40, False)])
+def test_far_offsets_share_buckets_as_in_the_plain_loop(num, furthest, both):
+    bias = BucketBias(1, num, furthest, both)
+    with torch.no_grad():
+        bias.table.weight.copy_(torch.arange(float(num))[:, None])
+    found = bias(torch.tensor([300]), torch.arange(601))[0, 0, 0].tolist()
+    assert found == [bucket(offset, num, furthest, both) for offset in range(-300, 301)]
+
+
+@pytest.mark.parametrize("num_heads", [1, 3, 4, 6, 8])
+def test_slopes_are_those_of_the_plain_loop(num_heads):
+    found = ALiBi(num_heads)(torch.tensor([3, 4]), torch.arange(5))[0]
+    expected = [
+        [[-slope(h, num_heads) * abs(i - j) for j in range(5)] for i in (3, 4)] for h in range(1, num_heads + 1)
+    ]
+    close(found.double(), torch.tensor(expected, dtype=torch.float64), 1e-6)

@@ -40,7 +40,7 @@ from leadline.data.series_parts import (
     kept_of,
     origins_of,
     split_of,
-    too_short,
+    too_broken,
     until_of,
 )
 from leadline.data.series_rows import GAPS, Roles, series_of, with_dates
@@ -162,7 +162,7 @@ def series(
         inputs = inputs.with_linear(laid, learned)
     train, held, tested = (split_of(laid, inputs, cuts, part, step, table) for part in range(3))
     if not len(train):
-        raise too_short(table.source, max(map(len, found)), horizon, val, test)
+        raise too_broken(table.source, laid, cuts[0], horizon)
     options = {"target": target, "horizon": horizon, "time": time, "window": window, "group": group, "season": season}
     options |= {"static": static, "known": known, "drop": drop, "kind": kind, "level": level, "unit": unit}
     options |= {"gaps": gaps, "every": every, "val": val, "test": test}

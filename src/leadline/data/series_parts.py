@@ -87,14 +87,20 @@ def until_of(kept: Sequence[Series], cut: int) -> float | None:
     return min(later) if later else None
 
 
-def too_short(source: str, count: int, horizon: int, val: float, test: float) -> DataError:
-    """The message that no series has a window in each part."""
-    parts = 1 + (val > 0) + (test > 0)
+def too_broken(source: str, laid: Sequence[Laid], cut: int, horizon: int) -> DataError:
+    """The message that no step of the training part has H values behind it of which none was filled in.
+
+    Args:
+        cut: the step at which the training part ends.
+    """
+    runs = [0]
+    for own in laid:
+        for made in own.one.made[1 : max(0, cut - own.one.begin)]:  # a forecast has a step before it
+            runs.append(0 if made else runs[-1] + 1)
     return DataError(
-        f"{source} must have room for a horizon of {counted(horizon, 'step')} in each of {parts} parts, and a step "
-        "before them",
-        got=f"{counted(count, 'value')}",
-        do=f"Forecast at most {max(1, (count - 1) // parts)}, or pass a longer series",
+        f"{source} must have {counted(horizon, 'value')} in a row somewhere in its training part",
+        got=f"at most {max(runs)} between missing steps",
+        do=f"Forecast at most {max(1, max(runs))}, pass gaps='join', or add the rows that are missing",
     )
 
 
