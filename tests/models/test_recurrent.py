@@ -231,3 +231,14 @@ def test_a_model_of_equal_lengths_is_refused_for_padded_sequences(name):
     with pytest.raises(UserError, match="Recurrent"):
         ll.models.build(name, data, 2)
     assert ll.models.build("Recurrent", data, 2).channels == 2
+
+
+@pytest.mark.parametrize("pool", ["last", "mean"])
+@pytest.mark.parametrize("bidirectional", [False, True])
+def test_rows_without_steps_are_answered_as_padding_is(pool, bidirectional):
+    model = Recurrent(3, channels=2, dim=4, pool=pool, bidirectional=bidirectional).eval()
+    padding = torch.randn(2, 5, 3)
+    padding[..., -1] = 0
+    none, padding = model(torch.zeros(2, 0, 3)), model(padding)
+    torch.testing.assert_close(none, padding)
+    assert model(torch.zeros(2, 0, 2)).isfinite().all()

@@ -136,7 +136,9 @@ class Recurrent(nn.Module, Configured):
         if self.head != "sequence":
             return self._each(h)
         h = self.leave(h)
-        if there is None:
+        if h.shape[1] == 0:  # nothing to read: as a row of padding alone
+            r = h.new_zeros(len(h), h.shape[2])
+        elif there is None:
             r = h.mean(1) if self.pool == "mean" else self._last(h, None)
         elif self.pool == "mean":
             r = h.masked_fill(~there[..., None], 0.0).sum(1) / there.sum(1, keepdim=True).clamp(min=1)
@@ -213,7 +215,8 @@ class Recurrent(nn.Module, Configured):
         if not self.bidirectional:
             return ahead
         half = self.dim // 2
-        return torch.cat([ahead[:, :half], h[:, 0, half:]], -1)
+        back = h[:, 0, half:] if there is None else h[:, 0, half:].masked_fill(~there[:, :1], 0)
+        return torch.cat([ahead[:, :half], back], -1)
 
     def _layer(self, width: int) -> nn.Module:
         make: Any = lookup(self.cell, RECURRENT, "cell")
