@@ -237,14 +237,21 @@ def holds_pairs(path: str | Path) -> bool:
     path = Path(path).expanduser()
     if not (path.name.lower().endswith((".tsv", ".tsv.gz")) and path.is_file()):
         return False
-    *whole, _ = (start_of(path) or "").splitlines() or [""]
+    *whole, _ = (start_of(path) or "").split("\n")  # the last may be cut off; a text may hold other ends of lines
     lines = [line.split("\t") for line in whole if line.strip()]
-    if len(lines) < 2 or any(len(cells) != 2 for cells in lines) or all(map(_names_a_side, lines[0])):
+    if len(lines) < 2 or any(len(cells) != 2 for cells in lines) or _are_names(lines):
         return False
     return all(
         len(set(column)) > len(lines) / 2 and sum(any(map(str.isalpha, cell)) for cell in column) > 0.9 * len(lines)
         for column in zip(*lines)
     )
+
+
+def _are_names(lines: Sequence[Sequence[str]]) -> bool:
+    """Whether the first line says what the columns are: the sides of pairs, or a word each above texts of several."""
+    first, *rest = lines
+    several = all(sum(len(cell.split()) > 1 for cell in column) > 0.9 * len(rest) for column in zip(*rest))
+    return all(map(_names_a_side, first)) or (several and all(re.fullmatch(r"\s*[\w-]+\s*", cell) for cell in first))
 
 
 def _names_a_side(cell: str) -> bool:
