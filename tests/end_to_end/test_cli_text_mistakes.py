@@ -429,3 +429,16 @@ def test_a_gpt_whose_size_nobody_names_suits_the_machine(walk, monkeypatch, devi
     made = recipe.make("texts", parse("train", argv, train.flags(argv)))
     assert (made.model.dim, made.model.num_layers, made.model.num_heads) == sizes
     assert ("--dim 128 --num-layers 4" in made.note) == (sizes == (128, 4, 4))
+
+
+def test_a_table_of_translations_with_names_says_which_flags_it_needs(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "pairs.csv").write_text("en,fr\n" + "".join(f"the cat {k},le chat {k}\n" for k in range(30)))
+    assert main(["train", "pairs.csv"]) == 2
+    assert "for translations, --source and --target, or --task pairs where two" in " ".join(
+        capsys.readouterr().err.split()
+    )
+    assert main(["train", "pairs.csv", "--task", "pairs"]) == 2
+    assert "source must name a column of pairs.csv. Got no source. Known: en, fr." in capsys.readouterr().err
+    assert main(["train", "pairs.csv", "--source", "en"]) == 2
+    assert "target must name a column of pairs.csv. Got no target. Known: en, fr." in capsys.readouterr().err

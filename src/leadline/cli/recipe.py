@@ -67,8 +67,8 @@ def make_data(what: str, options: dict[str, Any]) -> Data:
         more = f" … ({len(names)} in all)" if len(names) > 20 else ""
         texts = ""
         if name == "table":
-            texts = ". To learn from text, add --text with a column too; for two columns of translations, "
-            texts += "--task pairs is enough"
+            texts = ". To learn from text, add --text with a column too; for translations, --source and --target, or "
+            texts += "--task pairs where two columns have no names"
         raise DataError(
             f"a table needs --target, the column to predict, and {what} must have it",
             got="no --target",

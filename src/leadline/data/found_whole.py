@@ -9,15 +9,29 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import tempfile
+import time
 import zlib
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+_LEFT = 86_400.0  # seconds after which a folder in which nothing was written is one that its process left behind
+
 
 class Unusable(Exception):
     """An entry of a cache that is not there, or not whole."""
+
+
+def new_folder(root: Path) -> Path:
+    """A folder to write an entry into; those of processes that were killed a day ago and more are removed first."""
+    root.mkdir(parents=True, exist_ok=True)
+    for left in root.glob(".new-*"):
+        with suppress(OSError):
+            if time.time() - max(path.stat().st_mtime for path in (left, *left.iterdir())) > _LEFT:
+                shutil.rmtree(left, ignore_errors=True)
+    return Path(tempfile.mkdtemp(prefix=".new-", dir=root))
 
 
 def put(work: Path, place: Path, check: Callable[[], object]) -> None:

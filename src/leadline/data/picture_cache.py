@@ -31,7 +31,7 @@ import torch
 from leadline.data.account import Account, Refusal
 from leadline.data.data import Data, Split
 from leadline.data.folder import Folder
-from leadline.data.found_whole import Unusable, check_of, put, remember, seen_in, stamp
+from leadline.data.found_whole import Unusable, check_of, new_folder, put, remember, seen_in, stamp
 from leadline.data.pictures import Pictures
 from leadline.data.target import Target
 
@@ -107,10 +107,9 @@ def keep(key: str, x: np.ndarray, y: np.ndarray, parts: list[np.ndarray], data: 
         data: the rest; of its splits only the numbers of the rows are read.
     """
     root = cache_root() / "pictures"
-    root.mkdir(parents=True, exist_ok=True)
     order = np.concatenate(parts)
     rows = torch.cat([split.rows for split in (data.train, data.val, data.test)]).numpy()  # type: ignore[misc]
-    work = Path(tempfile.mkdtemp(prefix=".new-", dir=root))
+    work = new_folder(root)
     try:
         for name, array, wanted in (("x", x, order), ("y", y, order), ("rows", rows, np.arange(len(order)))):
             _write(work / f"{name}.npy", array, wanted)

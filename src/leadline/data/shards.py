@@ -35,7 +35,7 @@ import torch
 from torch import Tensor
 
 from leadline.data.data import Split
-from leadline.data.found_whole import Unusable, check_of, put, remember, seen_in, stamp
+from leadline.data.found_whole import Unusable, check_of, new_folder, put, remember, seen_in, stamp
 from leadline.data.picture_cache import cache_root, checksum
 from leadline.data.tokens import MOST_LENGTH, NOTHING, stored_as
 from leadline.errors import DataError
@@ -311,9 +311,7 @@ def _work_folder(cached: bool) -> Path:
     """A new folder beside the entries of the cache, or among temporary files where that cannot be written."""
     if cached:
         with suppress(OSError):
-            root = cache_root() / "tokens"
-            root.mkdir(parents=True, exist_ok=True)
-            return Path(tempfile.mkdtemp(prefix=".new-", dir=root))
+            return new_folder(cache_root() / "tokens")
     return Path(tempfile.mkdtemp(prefix="leadline-"))
 
 

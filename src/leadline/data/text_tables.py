@@ -311,10 +311,12 @@ def _names(table: Table, text: str | Sequence[str] | None, usual: Sequence[str],
 
 def _check(table: Table, role: str, name: str | None) -> None:
     if name is None or name not in table.columns:
-        do = named(str(name), list(table.columns)).rstrip(".")
+        do = named(name or "", list(table.columns)).rstrip(".")
         if table.source.lower().endswith(DELIMITED) and not table.nameless:
             do += ". If the first line is a row, and no line of names, write column_1, column_2 …"
-        raise DataError(f"{role} must name a column of {table.source}", got=f"{role} {name!r}", do=do)
+        raise DataError(
+            f"{role} must name a column of {table.source}", got=f"{role} {name!r}" if name else f"no {role}", do=do
+        )
 
 
 def _kept_whole(rows: Rows, texts: Sequence[tuple[str, ...]], classes: Tensor | None, held: Held) -> list[Tensor]:
