@@ -284,6 +284,18 @@ def test_a_table_may_hold_a_sequence_in_each_row(tmp_path, held):
         assert ll.data.load(data.recipe).fingerprint == data.fingerprint
 
 
+@pytest.mark.parametrize("held", ["pandas", "pyarrow", "lazy"])
+def test_a_frame_of_any_library_has_its_lists_and_what_is_missing(held):
+    pl, pd, pa = (pytest.importorskip(name) for name in ("polars", "pandas", "pyarrow"))
+    rows = _in_rows()
+    said = ll.data.sequences(rows["pen"], rows["kind"])
+    rows = {"pen": [*rows["pen"], pd.NA if held == "pandas" else None], "kind": [*rows["kind"], "up"]}
+    frame = {"pandas": pd.DataFrame, "pyarrow": pa.table, "lazy": pl.LazyFrame}[held](rows)
+    data = ll.data.sequences(frame, "kind", field="pen")
+    assert torch.equal(data.train.x, said.train.x) and torch.equal(data.test.y, said.test.y)
+    assert data.account.read == said.account.read + 1
+
+
 def test_rows_of_a_table_may_have_channels_and_a_class_for_every_step(tmp_path):
     pl = pytest.importorskip("polars")
     rows = _in_rows()

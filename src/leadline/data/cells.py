@@ -240,6 +240,11 @@ def _of_rows(rows: Any, names: Sequence[str]) -> dict[str, Cells]:
 
 
 def _of_frame(rows: Any) -> dict[str, Cells]:
+    return {name: _of_series(series, name) for name, series in series_of_frame(rows).items()}
+
+
+def series_of_frame(rows: Any) -> dict[str, Any]:
+    """The columns of a data frame of any library, as narwhals has them."""
     try:
         import narwhals as nw
     except ImportError:
@@ -265,7 +270,7 @@ def _of_frame(rows: Any) -> dict[str, Cells]:
             do="Convert them to one of these",
         )
     # by place: a name may be a number, which would pick a row
-    return {str(name): _of_series(series, str(name)) for name, series in zip(frame.columns, frame.iter_columns())}
+    return {str(name): series for name, series in zip(frame.columns, frame.iter_columns())}
 
 
 def _of_series(series: Any, name: str) -> Cells:

@@ -5,11 +5,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from leadline.data.cells import Table
+from leadline.data.cells import Table, series_of_frame
 from leadline.data.table import DELIMITED, parquet_frame, read_rows
 from leadline.errors import DataError
 
@@ -27,13 +27,18 @@ def rows_with_lists(what: Any) -> tuple[str, list[int], dict[str, list[Any]]]:
             table.numbers.tolist(),
             {name: [cells[row] for row in range(len(table))] for name, cells in table.columns.items()},
         )
-    frame = parquet_frame(what) if isinstance(what, Path) else what
-    if isinstance(frame, Table) or not hasattr(frame, "columns"):
+    if isinstance(what, (Table, Mapping, list, tuple)):
         raise DataError(
-            "field must name a column of a file or a data frame", got=f"a {type(frame).__name__}", do="Pass one of them"
+            "field must name a column of a file or a data frame", got=f"a {type(what).__name__}", do="Pass one of them"
         )
-    columns = {str(name): list(frame[name]) for name in frame.columns}
-    return "row", list(range(len(frame))), columns
+    frame = series_of_frame(parquet_frame(what) if isinstance(what, Path) else what)
+    columns = {name: _cells(series) for name, series in frame.items()}
+    return "row", list(range(max(map(len, frame.values()), default=0))), columns
+
+
+def _cells(series: Any) -> list[Any]:
+    """Those of a column of a data frame, None where one is missing, however the frame writes that."""
+    return [None if lost else cell for cell, lost in zip(series.to_list(), series.is_null().to_list(), strict=True)]
 
 
 def lists_in(cells: Sequence[Any], name: str, word: str, numbers: Sequence[int]) -> list[Any]:
