@@ -474,3 +474,24 @@ def test_a_series_of_short_runs_between_gaps_says_how_far_it_can_be_forecast():
     ):
         _made(table, gaps="fill", horizon=4)
     assert len(_made(table, gaps="join", horizon=4).train)
+
+
+@pytest.mark.parametrize("wrong, told", [("soon", "'soon' in row 3"), (float("inf"), "in row 3")])
+def test_a_cell_that_is_no_number_is_named_when_a_table_is_read(wrong, told):
+    table = _table(other=_noise(90, 2).tolist())
+    data = _made(table)
+    table["other"] = [*table["other"][:3], wrong, *table["other"][4:]]
+    with pytest.raises(DataError, match=f"column other must hold finite numbers. Got .*{told}"):
+        data.inputs.read(table)
+
+
+def test_joined_rows_leave_out_what_is_missing_up_to_the_last_value():
+    table = _table(20)
+    values = list(table["v"])
+    table["v"] = [*values[:17], None, values[18], None]
+    with pytest.raises(DataError, match="must have a value at every step"):
+        _made(table, horizon=1)
+    joined = _made(table, horizon=1, gaps="join")
+    (laid,) = joined.inputs.laid(table_of(table))
+    assert len(laid.one) == 18 and not laid.one.made.any()
+    np.testing.assert_allclose(laid.one.values, [*values[:17], values[18]])
