@@ -88,6 +88,15 @@ def test_special_tokens_come_first_and_out_of_no_text(made, kind):
     assert tokenizer.bytes_of(1) == b"" and tokenizer.token(1) == "<end>" and tokenizer.id("<end>") == 1
 
 
+def test_an_unknown_token_need_not_be_called_special():
+    named = tokenizers.Tokenizer(tokenizers.models.WordLevel({"<pad>": 0, "sea": 1, "what": 2}, unk_token="what"))
+    numbered = tokenizers.Tokenizer(tokenizers.models.Unigram([("<pad>", 0.0), ("a", -1.0), ("o", -2.0)], unk_id=2))
+    without = tokenizers.Tokenizer(tokenizers.models.WordLevel({"<pad>": 0, "sea": 1}))
+    for inner, unknown in ((named, 2), (numbered, 2), (without, None)):
+        inner.add_special_tokens(["<pad>"])
+        assert Tokenizer.from_json(inner.to_str()).unknown == unknown
+
+
 @pytest.mark.parametrize("kind", ["bpe", "wordpiece", "unigram"])
 def test_a_corpus_of_special_names_forges_none(kind):
     names = ("<->", "<<end>>", "[|]")  # which the words of GPT-2 do not cut apart
