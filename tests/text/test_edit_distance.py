@@ -1,5 +1,7 @@
 """Distances by bits against the table written out, and the nearest text against all of them."""
 
+import sys
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -100,3 +102,17 @@ def test_quality_is_that_of_sacrebleu():
 def test_a_reference_is_no_list_of_letters():
     with pytest.raises(UserError, match=r"several for each translation\. Got a reference='a b'"):
         errors(["a b"], ["a b"])
+    for made, right in (([], []), (["a"], []), (["a", "b"], [["a"]]), (["a"], [[]])):
+        with pytest.raises(UserError, match="a reference for each translation"):
+            errors(made, right)
+
+
+def test_a_memory_answers_with_the_target_of_the_nearest_source():
+    memory = TranslationMemory(["a cat", "a dog", "the dogs"], ["un chat", "un chien", "les chiens"])
+    assert memory.translate(["a cat", "the dog", "a cart"]) == ["un chat", "les chiens", "un chat"]
+
+
+def test_without_sacrebleu_the_package_is_named(monkeypatch):
+    monkeypatch.setitem(sys.modules, "sacrebleu", None)
+    with pytest.raises(UserError, match=r"sacrebleu must be installed.* pip install sacrebleu"):
+        quality(["a"], ["a"])
