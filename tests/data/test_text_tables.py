@@ -280,7 +280,7 @@ def test_tags(tmp_path, words):
     assert (
         data.target.classes == ("B-ANIMAL", "O")
         and data.target.dim == 2
-        and "1 line without a tag" in str(data.account)
+        and "1 line without a tag left out: line " in str(data.account)
     )
     x, y = data.asked(torch.arange(len(data.train)))
     for row, tags in zip(x, y):

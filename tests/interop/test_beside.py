@@ -63,6 +63,17 @@ def test_names_of_classes_survive_with_their_head(model, tmp_path):
     assert "problem_type" not in other
 
 
+def test_names_of_classes_that_do_not_fit_are_left_out_and_numbers_follow_names(tmp_path):
+    folder = hugging_face.save(BERT(11, 6, 3, "classes", dim=8, num_heads=2), tmp_path / "model")
+    config, own = told(folder), {"id2label": {"2": "c", "0": "a", "1": "b"}}
+    (folder / "config.json").write_text(json.dumps({**config, **own, "label2id": None}))
+    found = again(folder, tmp_path / "again")
+    assert (found["id2label"], found["label2id"]) == (own["id2label"], {"a": 0, "b": 1, "c": 2})
+    for odd in (["a", "b", "c"], {"x": "a", "y": "b", "z": "c"}):
+        found = again(retold(folder, id2label=odd, label2id={"a": 0}), tmp_path / "odd")
+        assert found["id2label"]["0"] == "LABEL_0" and found["label2id"]["LABEL_2"] == 2
+
+
 def test_names_of_classes_stay_behind_with_a_head_of_as_many(tmp_path):
     named = classes(3)
     folder = retold(hugging_face.save(BERT(11, 6, 3, "tags", dim=8, num_heads=2), tmp_path / "tags"), **named)

@@ -361,6 +361,7 @@ def test_what_does_not_fit_is_told():
         (torch.ones(3, dtype=torch.long), "a prompt must be a list of tokens"),
         (["abc"], "tokenizer.encode"),
         ([[1.5]], r"a prompt must be a list of tokens.* Got prompt=\[1.5\]"),
+        ([[False, 1]], r"a prompt must be a list of tokens.* Got prompt=\[False, 1\]"),
         ([[1], [-1]], "prompts must hold tokens of the model. Got -1"),
     ]:
         for find in (lambda p: generate(scorer, p, 2), lambda p: beam_search(scorer, p, 2, 2)):

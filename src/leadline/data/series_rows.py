@@ -263,7 +263,7 @@ def moments_of(table: Table, name: str | None, order: str = "") -> Moments:
         raise DataError(
             f"{name}, the time, must be a date or a number in every row",
             got=f"{shown(cells, row)} in {table.at(row)}",
-            do="Write dates like 2024-12-31, 2024-12-31 18:00, 2024-12, Dec 2024, 2024Q4 or 2024-W05; fill in the rest",
+            do="Write dates like 2024-12-31, 2024-12-31 18:00, 2024-12, Dec 2024, 2024Q4 or 2024-W05, in every row",
         )
     return Moments(values, orders, look=look_of(written, orders[0]) if orders and isinstance(written, Text) else "")
 

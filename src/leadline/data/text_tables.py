@@ -207,9 +207,8 @@ def tagged(path: Path, how: Making) -> Data:
     asked = float((y_[parts[0]] != NOTHING).sum(1).double().mean())
     target = Target("tokens", "tag", classes=tuple(names), dim=len(names), scale=(asked,))
     if wrong:
-        rows.notes.append(
-            f"{counted(len(wrong), 'line')} without a tag left out: lines {', '.join(map(str, wrong[:5]))}"
-        )
+        which = f"line{'s' if len(wrong) > 1 else ''} {', '.join(map(str, wrong[:5]))}{', …' if wrong[5:] else ''}"
+        rows.notes.append(f"{counted(len(wrong), 'line')} without a tag left out: {which}")
     lines = [f"tag: {len(names)} ({', '.join(names[:8])}{', …' if names[8:] else ''}), asked where a word begins"]
     used = np.arange(len(found))
     return _data(rows, used, x, y_, parts, target, Tokens("tags", T, own), lines, cut, how)

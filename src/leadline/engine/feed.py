@@ -78,7 +78,8 @@ class Feed:
     whole: have all rows as the network reads them at once, on the device, whatever room they take.
     carry: rows follow one another in `batch` streams, and a batch has the next row of each (`stream_order`).
     most_steps: of an epoch. Where a pass over the rows has more, epochs are parts of passes, one after the other, and
-        their batches are all of full size.
+        their batches are all of full size; a row that ends one pass and begins the next in an epoch has the same noise
+        both times.
     """
 
     def __init__(

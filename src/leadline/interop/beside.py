@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 from leadline.errors import CheckpointError
 
@@ -89,11 +89,19 @@ class Beside:
         {'bos_token_id': 1, 'eos_token_id': 9, 'pad_token_id': 3}
         """
         fields = dict(self.fields)
-        for name in ("id2label", "label2id"):  # of as many classes as the model has
-            if name in ours and len(fields.get(name) or ()) != len(ours[name]):
-                fields.pop(name, None)
+        if "id2label" in ours:
+            names = fields.get("id2label")
+            if _are_names(names, len(ours["id2label"])):
+                fields["label2id"] = fields.get("label2id") or {name: int(number) for number, name in names.items()}
+            else:  # of other classes than the model has
+                fields = {name: value for name, value in fields.items() if name not in ("id2label", "label2id")}
         known = {name: value for name, value in fields.items() if value is not None}
         return {**ours, **{k: v for k, v in known.items() if k in _GUESSED or ours.get(k) is None}}
+
+
+def _are_names(names: Any, count: int) -> TypeGuard[Mapping[str, str]]:
+    """Whether these are names of so many classes by their numbers."""
+    return isinstance(names, Mapping) and len(names) == count and all(str(number).isdigit() for number in names)
 
 
 def _content(file: Path) -> bytes:

@@ -231,7 +231,9 @@ last 2 tokens or fewer.
 
 def _tokens_of(prompt: Sequence[int]) -> list[int]:
     found = prompt.tolist() if hasattr(prompt, "tolist") else prompt
-    if isinstance(found, (list, tuple, range)) and all(isinstance(t, Integral) and t is not True for t in found):
+    if isinstance(found, (list, tuple, range)) and all(
+        isinstance(t, Integral) and not isinstance(t, bool) for t in found
+    ):
         return [int(token) for token in found]
     do = "Encode it first: tokenizer.encode(text)" if isinstance(found, str) else "Pass [[5, 6, 7]] for one prompt"
     raise UserError("a prompt must be a list of tokens, whole numbers", got=given("prompt", found), do=do)
