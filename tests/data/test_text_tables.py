@@ -150,6 +150,14 @@ def test_two_columns_without_names_are_pairs(tmp_path, words, name):
     assert data.target.scale[0] == pytest.approx(float((y != NOTHING).sum(1).double().mean()))
 
 
+def test_columns_behind_a_pair_are_told(tmp_path, words):
+    for further, told in ((0, ""), (1, "1 further column left out"), (2, "2 further columns left out")):
+        lines = [f"{_line(k)}\t{_line(k + 99)}" + "\tx" * (further if k == 3 else 0) for k in range(30)]
+        (tmp_path / f"{further}.tsv").write_text("\n".join(lines))
+        account = str(text(tmp_path / f"{further}.tsv", tokenizer=words, cache=False).account)
+        assert told in account and ("further" in account) == bool(told)
+
+
 def test_named_pairs_read_and_cut(tmp_path, words):
     path = tmp_path / "pairs.csv"
     path.write_text("id,en,fr\n" + "\n".join(f"{k},{_line(k)},{_line(k + 99)}" for k in range(30)))
