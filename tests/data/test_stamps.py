@@ -67,6 +67,13 @@ def test_a_look_holds_for_all_dates(words, order, look):
     assert look_of(Text(words), order) == look
 
 
+@pytest.mark.parametrize("zones", [("+02:00", "+02:00"), ("+01:00", "+02:00"), ("", ""), ("Z", "Z")])
+def test_days_by_name_that_begin_at_midnight_are_days_in_every_zone(zones):
+    days, look = timed_periods(Text([f"{k}-Jan-1970 00:00{zone}" for k, zone in enumerate(zones, 1)]))
+    assert days.tolist() == [0.0, 1.0]
+    assert stamp(2.0, look).startswith("3-Jan-1970")
+
+
 @pytest.mark.parametrize("word", ["31-Foo-2024 10:00", "31-Dec-2024 25:00", "31-Dec-2024 10", "at 10:00", ""])
 def test_what_is_no_day_with_a_time(word):
     assert timed_periods(Text(["31-Dec-2024 10:00", word])) is None and timed_periods(Text([word])) is None

@@ -74,6 +74,8 @@ def timed_periods(cells: Text) -> tuple[np.ndarray, str] | None:
     if days is None or None in times:
         return None
     hours, minutes, seconds = np.array(times, dtype=np.float64).T
+    if all(midnight(tail or "") for tail in tails):  # days, in whatever zone: none of them begins on the day before
+        hours = minutes = seconds = np.zeros(len(times))
     look = _time_look(list(dict.fromkeys(filter(None, tails))))
     return (days[0] + hours / 24 + minutes / 1440 + seconds / 86400)[codes], "" if look is None else days[1] + look
 
