@@ -386,3 +386,10 @@ def test_more_words_may_be_hidden_and_a_model_begins_with_how_frequent_words_are
         text(folder, tokenizer=words, p_hidden=0.5)
     with pytest.raises(UserError, match="p_hidden"):
         text(folder, tokenizer=words, task="masked", p_hidden=0)
+
+
+@pytest.mark.parametrize("n, every", [(10, 4), (12, 3), (7, 5)])
+def test_every_kth_row_tests_the_one_before_validates_and_no_other_does(n, every):
+    train, val, test = (rows.tolist() for rows in Held(0.1, 0.1, every=every).rows(n))
+    assert test == list(range(every - 1, n, every)) and val == list(range(every - 2, n, every))
+    assert train == [k for k in range(n) if k not in {*val, *test}]
