@@ -442,3 +442,18 @@ def test_a_table_of_translations_with_names_says_which_flags_it_needs(tmp_path, 
     assert "source must name a column of pairs.csv. Got no source. Known: en, fr." in capsys.readouterr().err
     assert main(["train", "pairs.csv", "--source", "en"]) == 2
     assert "target must name a column of pairs.csv. Got no target. Known: en, fr." in capsys.readouterr().err
+
+
+def test_a_run_whose_text_has_moved_is_resumed_from_its_new_place(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "texts").mkdir()
+    for k in range(8):
+        (tmp_path / "texts" / f"{k}.txt").write_text(f"the cat sat on mat {k}. " * 20)
+    sizes = "--dim 16 --num-layers 1 --num-heads 2 --length 16 --num-tokens 300 --epochs 1 --no-report"
+    assert main(["train", "texts", *sizes.split(), "--folder", "run"]) == 0
+    (tmp_path / "texts").rename(tmp_path / "moved")
+    capsys.readouterr()
+    assert main(["resume", "run"]) == 2
+    told = " ".join(capsys.readouterr().err.split())
+    assert "the data of the run must be where they were. Got no " in told and "leadline resume run --data PLACE" in told
+    assert main(["resume", "run", "--data", "moved"]) == 0

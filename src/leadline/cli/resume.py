@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,7 +12,7 @@ from leadline.cli.flag import Flag, Kind
 from leadline.cli.line import Line
 from leadline.cli.screen import Screen
 from leadline.cli.words import need_run
-from leadline.errors import UserError
+from leadline.errors import DataError, UserError
 
 if TYPE_CHECKING:
     from leadline.data.data import Data
@@ -35,8 +36,21 @@ def run(line: Line, screen: Screen) -> int:
     folder = need_run("resume", line)
     import leadline as ll
 
+    if line.get("data") is None:
+        _need_place(folder)
     data = None if line.get("data") is None else _moved(folder, line.get("data"))
     return finish(ll.resume(folder, data=data, with_report=line.get("report"), progress="running"), screen)
+
+
+def _need_place(folder: Path) -> None:
+    """Refuses where the run's data are no longer where they were."""
+    from leadline.engine.record import Record
+
+    recipe = Record.open(folder).config["data"]["recipe"]
+    path = recipe["options"].get("path") if recipe else None
+    if path is not None and not Path(path).expanduser().exists():
+        do = f"Put them back, or say where they are now: leadline resume {shlex.quote(str(folder))} --data PLACE"
+        raise DataError("the data of the run must be where they were", got=f"no {path}", do=do)
 
 
 def _moved(folder: Path, place: str) -> Data:
