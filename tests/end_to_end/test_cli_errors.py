@@ -281,7 +281,7 @@ def test_a_run_whose_data_moved_goes_on_with_the_same_alone(folder, capsys):
     assert main([*words, "--folder", "run"]) == 0
     (folder / "elsewhere").mkdir()
     shutil.move(folder / "good.csv", folder / "elsewhere" / "cars.csv")
-    assert "must exist" in error(capsys, "resume", "run")
+    assert "leadline resume run --data PLACE" in error(capsys, "resume", "run")
     assert main(["resume", "run", "--data", "elsewhere/cars.csv", "--no-report"]) == 0
     with open("elsewhere/cars.csv", "a") as file:
         file.write((folder / "elsewhere" / "cars.csv").read_text().splitlines()[1] + "\n")
