@@ -110,8 +110,8 @@ def test_a_text_behind_which_nothing_may_come_is_given_up():
 
 
 def test_what_is_no_tree_is_told():
-    for rows in ([], [[1], []]):
-        with pytest.raises(UserError, match="must have a token"):
+    for rows, got in (([], "no texts"), ([[1], []], "one with none")):
+        with pytest.raises(UserError, match=f"must have a token. Got {got}"):
             OneOf(rows, V, END)
     with pytest.raises(UserError, match="a token must be a whole number from 0 to 4"):
         OneOf([[5]], V, END)

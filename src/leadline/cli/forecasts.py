@@ -19,7 +19,7 @@ from leadline.data.sequence_inputs import Sequences, sequence_rows
 from leadline.data.sequence_sources import LISTED, steps_of
 from leadline.data.series_windows import Windows
 from leadline.engine.evaluation import Evaluation
-from leadline.engine.forecast_scores import LEVEL, OF_A_STEP, Score
+from leadline.engine.forecast_scores import LEVEL, OF_A_STEP, Score, naive_in_words
 from leadline.errors import DataError
 from leadline.forecast import forecast, forecasts, scores
 from leadline.run import Run
@@ -30,7 +30,7 @@ def beside_naive(run: Run, split: str, screen: Screen) -> dict[str, Any]:
     if not forecasts(run):
         return {}
     found = scores(run, split)
-    season = f"the value {counted(found.season, 'step')} before"
+    season = naive_in_words(found.season)
     screen.say()
     screen.table(
         ("forecasts", "CRPS", "MAE", "MASE", f"held by {found.level:.0%} intervals"),

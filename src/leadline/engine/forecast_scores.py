@@ -23,6 +23,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from leadline.data.account import counted
 from leadline.data.data import Data, Split
 from leadline.data.series_windows import Windows
 from leadline.engine.evaluation import wilson
@@ -155,6 +156,15 @@ def judged(
             known = of_parts(inputs, every, held, level, weighed).last(len(rows))
         found.append(Judged.of(every[-1], rows.y, known, unit, level))
     return found[0], found[1]
+
+
+def naive_in_words(season: int) -> str:
+    """The value that forecasts are measured by, in words.
+
+    >>> naive_in_words(7)
+    'the value 7 steps before'
+    """
+    return f"the value {counted(season, 'step')} before"
 
 
 def centre_of(prediction: Prediction) -> Tensor:

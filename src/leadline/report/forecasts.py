@@ -17,7 +17,7 @@ from torch import Tensor
 
 from leadline.data.account import counted
 from leadline.data.series_windows import Windows
-from leadline.engine.forecast_scores import LEVEL, Judged, Score, Scores, interval_of, median_of
+from leadline.engine.forecast_scores import LEVEL, Judged, Score, Scores, interval_of, median_of, naive_in_words
 from leadline.likelihoods.hindsight import Hindsight, apart_in, of_parts
 from leadline.likelihoods.season_ago import season_law
 from leadline.report import figures
@@ -48,7 +48,7 @@ class Headline:
     @classmethod
     def of(cls, facts: Facts, split: str) -> Headline:
         scores, inputs = _scores(facts, split), windows_of(facts)
-        own, rival, past = scores.model, scores.naive, _season_ago(scores.season)
+        own, rival, past = scores.model, scores.naive, naive_in_words(scores.season)
         unit = " deviations of its series" if inputs.scaled else ""
         told = f"Forecasts of {inputs.roles.target} are off by {number(own.mae)}{unit} on average"
         if own.crps < rival.crps:
@@ -102,10 +102,6 @@ def _scores(facts: Facts, split: str) -> Scores:
     return Scores.of(windows_of(facts), facts.data[split], facts.judged, LEVEL)
 
 
-def _season_ago(season: int) -> str:
-    return f"the value {counted(season, 'step')} before"
-
-
 def _table(scores: Scores) -> str:
     """The scores, as the shell tells them."""
 
@@ -113,7 +109,7 @@ def _table(scores: Scores) -> str:
         held = f'{percent(score.coverage)}<span class="range">{percent(score.low)} to {percent(score.high)}</span>'
         return [escape(name), number(score.crps), number(score.mae), number(score.mase), held]
 
-    past = _season_ago(scores.season)
+    past = naive_in_words(scores.season)
     heads = ["forecasts", "CRPS", "MAE", "MASE", "held by 90 % intervals"]
     note = (
         f"{count(scores.rows, 'window')}, {number(scores.apart)} of which do not overlap. CRPS and MAE are in the unit "
@@ -138,7 +134,7 @@ def by_step(model: Judged, naive: Judged, inputs: Windows, colour: str) -> Figur
     soft: dict[str, Any] = {"color": LIGHT["soft"], "ls": (0, (3, 2)), "lw": 1.1, "marker": "s", "ms": 3}
     own: dict[str, Any] = {"color": LIGHT[colour], "lw": 1.5, "marker": "o", "ms": 3.5}
     for ax, values in ((left, "away"), (right, "held")):
-        ax.plot(ahead, array(getattr(naive, values).mean(0)), label=_season_ago(inputs.season), **soft)
+        ax.plot(ahead, array(getattr(naive, values).mean(0)), label=naive_in_words(inputs.season), **soft)
         ax.plot(ahead, array(getattr(model, values).mean(0)), label="forecast", **own)
         ax.xaxis.get_major_locator().set_params(integer=True)
         ax.set_xlabel("steps ahead")
@@ -309,7 +305,7 @@ def drawn(found: Beside, inputs: Windows, colour: str) -> Figure:
             ax.vlines(*at, color=LIGHT[colour], alpha=0.3, lw=3, label=label("90 % interval"))
         marks: dict[str, Any] = {} if many else {"marker": "_", "ls": "none"}
         dashes: dict[str, Any] = {"ls": (0, (3, 2))} if many else marks
-        past = _season_ago(inputs.season).removeprefix("the ")
+        past = naive_in_words(inputs.season).removeprefix("the ")
         ax.plot(when[own], naive[own], color=LIGHT["soft"], lw=1.1, label=label(past), **dashes)
         ax.plot(when[own], predicted[own], color=LIGHT[colour], lw=1.6, label=label("forecast"), **marks)
     ax.plot(when, came, color=LIGHT["ink"], lw=0.8, marker="o", ms=2.4, label="what came")

@@ -37,9 +37,8 @@ class OneOf:
         self.end, self.again = whole("end", end, 0, num_tokens - 1), again
         self.longest = max((len(row) for row in rows), default=0)
         if not rows or any(len(row) == 0 for row in rows):
-            raise UserError(
-                "a text that may be written must have a token", got="one with none", do="Leave it out, or pass others"
-            )
+            got, do = ("one with none", "Leave it out") if rows else ("no texts", "Pass one at least")
+            raise UserError("a text that may be written must have a token", got=got, do=do)
         self._next: list[dict[int, int]] = [{}]  # of each node of the tree: token -> node
         self._whole = {self._grown([whole("a token", int(word), 0, num_tokens - 1) for word in row]) for row in rows}
 
