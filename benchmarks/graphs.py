@@ -71,7 +71,7 @@ def data_of(graph: Graph, y: Tensor) -> Data:
 
 
 class Steady:
-    """Listens to a fit: seconds of the steps behind the first `skip`."""
+    """Listens to a fit: seconds of the steps after the first `skip`."""
 
     def __init__(self, skip: int, last: int):
         self.skip, self.last, self.marks = skip, last, {}  # type: int, int, dict[int, float]

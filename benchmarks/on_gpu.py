@@ -49,8 +49,8 @@ class Part(NamedTuple):
 
     Args:
         needs: names of the files that it reads.
-        words: the command behind `python -m`, in which {name} stands for a file and {folder} for where results go;
-            behind && a further one.
+        words: the command after `python -m`, in which {name} stands for a file and {folder} for where results go;
+            after && a further one.
         seconds: that it may take.
         bars: of the JSON that it prints last; without, all that counts is that it does not fail.
     """

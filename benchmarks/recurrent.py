@@ -80,7 +80,7 @@ class Plain(nn.Module):
 
 
 def drawn(batch: int, length: int, steps: int) -> Data:
-    """Characters in rows of `length`, so many that an epoch has `steps` steps; each is one of four behind the last."""
+    """Characters in rows of `length`, so many that an epoch has `steps` steps; each is one of four after the last."""
     letters = [chr(code) for code in range(32, 127)]
     which = torch.randint(4, (batch * length * steps + 1,), generator=torch.Generator().manual_seed(0))
     codes = torch.tensor([3, 10, 31, 57])[which].cumsum(0) % len(letters)

@@ -1,6 +1,6 @@
 """Forecasts of a run on series, and what they are worth beside the value of a season ago.
 
-    forecast(run, rows)     the next H values behind the last window of each series, with an interval          (1)
+    forecast(run, rows)     the next H values after the last window of each series, with an interval          (1)
     naive_{o+h}             v_{o+h-m⌈h/m⌉}, spread by the deviation of its error h steps ahead in training      (2)
     scores(run, split)      of (1) and (2):  CRPS,  coverage,  MASE  (engine/forecast_scores.py)               (3)
 
@@ -78,7 +78,7 @@ def forecasts(run: Run) -> bool:
 
 
 def forecast(run: Run, rows: Any = None, level: float = LEVEL) -> Forecast:
-    """The next values behind the last window of each series (eq. 1), in the unit of the table.
+    """The next values after the last window of each series (eq. 1), in the unit of the table.
 
     Args:
         rows: a table with what was measured so far; None is the file that the run was trained on.
@@ -135,7 +135,7 @@ def scores(run: Run, split: str = "test", level: float = LEVEL) -> Scores:
 
 
 def _hindsight(run: Run, x: Tensor, every: list[Laid], level: float) -> Hindsight:
-    """What is known behind the last value of each series, whose last windows are x."""
+    """What is known after the last value of each series, whose last windows are x."""
     inputs, found = _inputs(run), []
     for laid in every:
         rows = _unlearned(run, laid)
@@ -149,7 +149,7 @@ def _hindsight(run: Run, x: Tensor, every: list[Laid], level: float) -> Hindsigh
 
 
 def _unlearned(run: Run, laid: Laid) -> Split:
-    """The windows of a series behind the training part; those that the table does not hold from the run's own data."""
+    """The windows of a series after the training part; those that the table does not hold from the run's own data."""
     inputs = _inputs(run)
     rows, code = inputs.unlearned(laid), inputs.place(laid.one.name)
     if run.data is None or code is None or (inputs.roles.time is None and len(rows)):

@@ -1,10 +1,10 @@
-"""Text out of a trained model: behind a beginning, or as the translation of a source.
+"""Text out of a trained model: after a beginning, or as the translation of a source.
 
-    behind     prompt -> tokens -> words drawn one after the other -> text                               (1)
-    across     source -> read once;  start -> words -> text                        runs on pairs         (2)
+    after     prompt -> tokens -> tokens drawn one after the other -> text                               (1)
+    across     source -> read once;  start -> tokens -> text                        runs on pairs         (2)
 
-Words are drawn, or with `beams` searched for (`leadline.text`). The token that closes a document ends a text; so does a
-stop text, which is left out. A text longer than the context goes on from its last half (`slide`).
+Tokens are drawn, or with `beams` searched for (`leadline.text`). The token that closes a document ends a text; so does
+a stop text, which is left out. A text longer than the context goes on from its last half (`slide`).
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from leadline.engine.decoder import Decodable, scorer_of
 from leadline.errors import UserError
 from leadline.settings import texts, whole
 from leadline.text.beam import beam_search
-from leadline.text.choosing import Behind, Choice, Constraint
-from leadline.text.decoding import Generated, Word, checked
+from leadline.text.choosing import AfterPrompts, Choice, Constraint
+from leadline.text.decoding import Generated, NewToken, checked
 from leadline.text.decoding import generate as decode
 from leadline.text.one_of import OneOf
 from leadline.text.stopping import Held, Stop, cut
@@ -42,7 +42,7 @@ class Text:
 
     Args:
         prompt: the beginning, or the source.
-        text: what came behind it.
+        text: what came after it.
         tokens: of the new text, the one that ended it among them.
         score: sum of their log-probabilities; of beams, divided by their number to the power of the penalty.
         why: it ended: token, text, most or context.
@@ -72,7 +72,7 @@ def generate(
     top_p: float | None = None,
     min_p: float | None = None,
     repetition: float = 1.0,
-    allowed: Tensor | Constraint | Behind | str | Sequence[str] | None = None,
+    allowed: Tensor | Constraint | AfterPrompts | str | Sequence[str] | None = None,
     beams: int = 1,
     groups: int = 1,
     diversity: float = 0.0,
@@ -89,18 +89,18 @@ def generate(
     Args:
         model, inputs: of a run on text.
         prompts: beginnings, or sources to translate; an empty one begins a document.
-        most: new words a text, at least 1.
+        most: new tokens a text, at least 1.
         temperature: as of `leadline.text.choosing.Choice`; by default 1 where a text goes on, and for translations 0,
-            the likeliest words, unless top_k, top_p, min_p or count ask for drawn ones.
+            the likeliest tokens, unless top_k, top_p, min_p or count ask for drawn ones.
         top_k, top_p, min_p, repetition: as of `Choice`.
-        allowed: the characters that words may be made of; a list of texts, of which one is written; or words that may
+        allowed: the characters that tokens may be made of; a list of texts, of which one is written; or tokens that may
             come, as of `Choice`. By default all but the special ones, and the one that closes a document.
-        beams: texts searched at once, at most 1,024; 1 draws words instead.
+        beams: texts searched at once, at most 1,024; 1 draws tokens instead.
         groups, diversity, penalty, early: as of `leadline.text.beam.beam_search`.
         stop: texts that end one.
         seed: of the first text, at least 0; the next ones have the next numbers.
         count: texts for each prompt, at least 1.
-        slide: go on behind the context; a prompt that fills it is read from its last half too.
+        slide: go on after the context; a prompt that fills it is read from its last half too.
         on_text: called as text comes, with the number of the text.
     """
     tokens = _of_words(inputs)
@@ -155,8 +155,8 @@ def context_of(model: nn.Module, inputs: Tokens) -> int:
 
 
 def _may_come(
-    tokens: Tokens, allowed: Tensor | Constraint | Behind | str | Sequence[str] | None, most: int
-) -> Tensor | Constraint | Behind:
+    tokens: Tokens, allowed: Tensor | Constraint | AfterPrompts | str | Sequence[str] | None, most: int
+) -> Tensor | Constraint | AfterPrompts:
     """What `generate` was told, as `Choice` takes it."""
     if allowed is None or isinstance(allowed, str):
         return _writable(tokens, allowed)
@@ -166,7 +166,7 @@ def _may_come(
 
 
 def _writable(tokens: Tokens, letters: str | None) -> Tensor:
-    """Words that may be written, (V,): those of some characters alone, or all, and what closes a document."""
+    """Tokens that may be written, (V,): those of some characters alone, or all, and what closes a document."""
     own = tokens.tokenizer
     closes = torch.arange(own.num_tokens) == (-1 if own.end is None else own.end)
     if letters is None:
@@ -231,23 +231,23 @@ def _rows(tokens: Tokens, prompts: Sequence[str]) -> tuple[list[list[int]], Tens
 
 
 def _text(prompt: str, row: Sequence[int], found: Generated, tokens: Tokens, stops: Sequence[str]) -> Text:
-    words = found.tokens[:-1] if found.why == "token" else found.tokens
-    return Text(prompt, cut(tokens.tokenizer.decode(words, row), stops), found.tokens, found.score, found.why)
+    kept = found.tokens[:-1] if found.why == "token" else found.tokens
+    return Text(prompt, cut(tokens.tokenizer.decode(kept, row), stops), found.tokens, found.score, found.why)
 
 
 class _Pieces:
     """Tokens as they come, handed on as text as soon as its letters are whole and no stop text can begin in it."""
 
-    def __init__(self, tokenizer: Any, stops: Sequence[str], on_text: OnText, behind: Sequence[Sequence[int]]):
-        self.tokenizer, self.stops, self.on_text, self.behind = tokenizer, stops, on_text, behind
+    def __init__(self, tokenizer: Any, stops: Sequence[str], on_text: OnText, after: Sequence[Sequence[int]]):
+        self.tokenizer, self.stops, self.on_text, self.after = tokenizer, stops, on_text, after
         self.rows: dict[int, tuple[Any, Held]] = {}
         self.shown: dict[int, str] = {}
 
-    def add(self, word: Word) -> None:
-        if word.row not in self.rows:
-            self.rows[word.row] = self.tokenizer.stream(self.behind[word.row]), Held(self.stops)
-        letters, held = self.rows[word.row]
-        piece = "" if word.why == "token" else held.add(letters.add(word.token))
+    def add(self, new: NewToken) -> None:
+        if new.row not in self.rows:
+            self.rows[new.row] = self.tokenizer.stream(self.after[new.row]), Held(self.stops)
+        letters, held = self.rows[new.row]
+        piece = "" if new.why == "token" else held.add(letters.add(new.token))
         if piece:
-            self.shown[word.row] = self.shown.get(word.row, "") + piece
-            self.on_text(word.row, piece)
+            self.shown[new.row] = self.shown.get(new.row, "") + piece
+            self.on_text(new.row, piece)

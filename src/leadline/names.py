@@ -39,7 +39,7 @@ def lookup(name: str, table: Mapping[str, T], kind: str) -> T:
 
 
 def bracketed(text: str, kind: str) -> tuple[str, tuple[float, ...]]:
-    """A name and the numbers in brackets behind it, as a config can hold both in one word.
+    """A name and the numbers in brackets after it, as a config can hold both in one word.
 
     >>> bracketed("l1(1e-4)", "regularizer"), bracketed("step(10, 0.5)", "schedule"), bracketed("cosine", "schedule")
     (('l1', (0.0001,)), ('step', (10.0, 0.5)), ('cosine', ()))

@@ -151,7 +151,7 @@ class Run:
             return self.likelihood.prediction(self.raw(x))
 
     def generate(self, prompts: str | Sequence[str], most: int = 200, **options: Any) -> list[Text]:
-        """Texts behind beginnings, or translations: see `leadline.generation.generate` for the options."""
+        """Texts after beginnings, or translations: see `leadline.generation.generate` for the options."""
         return generate(self.model, self.inputs, prompts, most, **options)
 
     def raw(self, x: Tensor) -> Tensor:

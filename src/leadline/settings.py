@@ -150,7 +150,7 @@ CHOICES: dict[str, tuple[str, ...]] = {
     "compile": ("auto", "on", "record", "off"),
 }
 
-#: numbers in brackets behind a word of a setting: name, least, largest, and the usual value. Ends are legal, but for a
+#: numbers in brackets after a word of a setting: name, least, largest, and the usual value. Ends are legal, but for a
 #: least of 0
 NUMBERS: dict[str, dict[str, tuple[tuple[str, float, float, float], ...]]] = {
     "schedule": {
@@ -165,7 +165,7 @@ NUMBERS: dict[str, dict[str, tuple[tuple[str, float, float, float], ...]]] = {
 
 
 def numbered(name: str, value: Any) -> tuple[str, tuple[float, ...]]:
-    """The word of a setting and the numbers behind it, those that are left out at their usual values.
+    """The word of a setting and the numbers after it, those that are left out at their usual values.
 
     >>> numbered("schedule", "restarts(3)"), numbered("average", "none")
     (('restarts', (3.0, 1)), ('none', ()))

@@ -118,7 +118,7 @@ def check_gradients(
             output = asked(*given)
             if loss is not None:
                 return loss(output)
-            if not weights:  # a plain sum would have no gradient behind a softmax or a normalisation
+            if not weights:  # a plain sum would have no gradient after a softmax or a normalisation
                 weights.append(torch.randn(output.shape, dtype=torch.float64))
             return (output * weights[0]).sum()
 
@@ -166,7 +166,7 @@ def _learns(model: nn.Module, x: Tensor) -> None:
     model.train()
     with noise.keyed(_keys(x)):
         output = model(x)
-    # random weights: a plain sum would have no gradient behind a softmax or a normalisation
+    # random weights: a plain sum would have no gradient after a softmax or a normalisation
     (output * torch.randn_like(output)).sum().backward()
     for name, parameter in model.named_parameters():
         if not parameter.requires_grad:

@@ -1,6 +1,6 @@
 """A run of pairs as a translator: sentences in, sentences out, and what they are worth beside a memory.
 
-    translate(run, texts)     beam search behind each source                                      (1)
+    translate(run, texts)     beam search after each source                                      (1)
     scores(run, split)        BLEU, chrF and errors of (1), and of the nearest known sentence     (2)
 
 References are the targets as the run has them: those that were cut to its length are cut here too. Where a source comes

@@ -198,7 +198,7 @@ def _read_back(record: Record, model: nn.Module | None, data: Data | None, searc
         inputs,
         Target.from_config(config["data"]["target"]),
         tuple(config["data"]["shape"]),
-        record.lines("metrics.jsonl"),  # behind the newest checkpoint too: it happened, until resume repeats it
+        record.lines("metrics.jsonl"),  # after the newest checkpoint too: it happened, until resume repeats it
         [Finding(**entry) for entry in record.findings()],
         plain["ended"] or config.get("ended") or "interrupted",
         plain["best_epoch"] or None,

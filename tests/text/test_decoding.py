@@ -13,7 +13,7 @@ from leadline.errors import UserError
 from leadline.reference import decoding as plain
 from leadline.text.beam import beam_search
 from leadline.text.choosing import GREEDY, Choice, drawn, nucleus, uniform
-from leadline.text.decoding import Word, generate, stream
+from leadline.text.decoding import NewToken, generate, stream
 from leadline.text.stopping import Held, Stop, cut
 
 
@@ -325,8 +325,8 @@ def test_what_slides_is_the_last_half_of_rows_that_are_full():
 
 
 def test_words_come_one_step_at_a_time():
-    seen: list[Word] = []
-    rows = generate(Recomputing(table()), PROMPTS, 5, stop=Stop(tokens=(2,)), on_word=seen.append)
+    seen: list[NewToken] = []
+    rows = generate(Recomputing(table()), PROMPTS, 5, stop=Stop(tokens=(2,)), on_token=seen.append)
     for b, row in enumerate(rows):
         assert [word.token for word in seen if word.row == b] == row.tokens
         assert [word.why for word in seen if word.row == b][-1] == row.why

@@ -105,7 +105,7 @@ def test_a_text_behind_which_nothing_may_come_is_given_up():
     table[:, 1] = 5.0
     (texts,) = beam_search(Recomputing(lambda rows: table[rows]), [[2]], 3, 3, allowed=allowed)
     assert texts[0].tokens[:2].count(1) == 0
-    with pytest.raises(UserError, match="none behind any text of prompt 0"):
+    with pytest.raises(UserError, match="none after any text of prompt 0"):
         beam_search(Recomputing(lambda rows: table[rows]), [[2]], 3, 3, allowed=lambda seen: allowed(seen) & False)
 
 

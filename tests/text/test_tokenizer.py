@@ -304,8 +304,8 @@ def test_layouts_of_hugging_face(tmp_path):
     assert loaded.bytes_of(8) == b"ide" and loaded.encode("zoo") == [1]
     stream = loaded.stream()
     assert "".join(map(stream.add, [2, 5, 6, 8, 9, 5])) + stream.end() == "the seaide, the"
-    assert loaded.decode([6, 9, 8], behind=[2, 5]) == " sea,ide"  # behind a word stands a space
-    stream = loaded.stream(behind=[2, 5])
+    assert loaded.decode([6, 9, 8], after=[2, 5]) == " sea,ide"  # after a word stands a space
+    stream = loaded.stream(after=[2, 5])
     assert "".join(map(stream.add, [8, 6])) + stream.end() == "ide sea"
 
     gpt2 = tokenizers.Tokenizer(tokenizers.models.BPE())

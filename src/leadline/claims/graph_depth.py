@@ -104,7 +104,7 @@ def oversmoothing(full: bool) -> Evidence:
             Check(
                 "factor of the energy a layer, over the square of the second eigenvalue", rate / second**2, 0.98, 1.02
             ),
-            Check(f"energy behind {depth} layers, residual over plain", ends["residual"] / ends["plain"], low=5),
+            Check(f"energy after {depth} layers, residual over plain", ends["residual"] / ends["plain"], low=5),
             Check("trained accuracy of 2 layers (chance 0.33)", right[2, "none"], low=0.85),
             Check(f"of {depth} layers", right[depth, "none"], high=0.75),
             Check(f"of {depth} layers with residuals", right[depth, "sum"], low=0.85),

@@ -119,7 +119,7 @@ class _Looks(nn.Module):
 
 
 def _repeated(rows: int, words: int, longest: int, g: torch.Generator) -> tuple[Tensor, Tensor]:
-    """All words in an order of their own for each row, then pieces of it from random places; and behind which words the
+    """All words in an order of their own for each row, then pieces of it from random places; and after which words the
     next one can be known. Before each stands the token `words`. A place says nothing, and neither does what has not
     been there for long: only what came after the same word.
     """

@@ -62,7 +62,7 @@ def attention_permutes(full: bool) -> Evidence:
 @claim(
     "sinusoids",
     "Waves of many lengths tell how far apart two places are: one matrix for each offset takes every place to the one "
-    "so far behind it, and the product of two places falls with their distance, though not at every step",
+    "so far after it, and the product of two places falls with their distance, though not at every step",
     f"{_UDL}, notes on chapter 12, position encoding; Vaswani et al. 2017",
 )
 def sinusoids_tell(full: bool) -> Evidence:

@@ -92,7 +92,7 @@ def mnist1d_gru(full: bool) -> Evidence:
 
 @claim(
     "padding-changes-nothing",
-    "What fills a short row behind its end changes neither what a recurrent layer gives, nor the state it leaves, nor "
+    "What fills a short row after its end changes neither what a recurrent layer gives, nor the state it leaves, nor "
     "its gradients; a layer that is not told where rows end has another state",
     "notes after Dive into Deep Learning, section 11, on sequences of different lengths; lecture notes on recurrent "
     "networks",
@@ -189,7 +189,7 @@ _LAYERS: dict[str, Callable[[int], nn.Module]] = {"Elman": _elman, "LSTM": _lstm
 
 
 def _recalled(make: Callable[[int], nn.Module], lag: int, updates: int, seed: int) -> tuple[float, list[float]]:
-    """The share of new rows whose first symbol is named behind the last step, after training; and the losses of it."""
+    """The share of new rows whose first symbol is named after the last step, after training; and the losses of it."""
     torch.manual_seed(seed)
     layer = make(lag)
     head, stream, losses = _trained(layer, lag, updates, seed)
@@ -222,7 +222,7 @@ def _trained(layer: nn.Module, lag: int, updates: int, seed: int) -> tuple[nn.Li
 
 
 def _rows(num: int, lag: int, stream: torch.Generator) -> tuple[Tensor, Tensor]:
-    """A symbol at the first step, a little noise in a channel of its own behind it."""
+    """A symbol at the first step, a little noise in a channel of its own after it."""
     x, y = torch.zeros(num, lag + 1, _SYMBOLS + 1), torch.randint(_SYMBOLS, (num,), generator=stream)
     x[torch.arange(num), 0, y] = 1.0
     x[:, 1:, -1] = 0.1 * torch.randn(num, lag, generator=stream)

@@ -75,7 +75,7 @@ def residual_variance(full: bool) -> Evidence:
 
 @claim(
     "bn-gradient",
-    "Batch norm behind every ReLU of a plain network makes the gradient larger by √(π / (π - 1)) = 1.21 a layer",
+    "Batch norm after every ReLU of a plain network makes the gradient larger by √(π / (π - 1)) = 1.21 a layer",
     f"{_UDL}, notes on chapter 11 and problem 11.12; Yang et al. 2019",
 )
 def bn_gradient(full: bool) -> Evidence:
@@ -228,7 +228,7 @@ def normalising_alike(full: bool) -> Evidence:
         means = float((net[1].running_mean - hidden.mean((0, 2, 3))).abs().max())
         spread = float((net[1].running_var - hidden.var((0, 2, 3), unbiased=False)).abs().max())
     view = Curves(
-        "Batch norm behind weights times c", "c", "largest change of the output",
+        "Batch norm after weights times c", "c", "largest change of the output",
         {f"epsilon {name} the root": (factors, tuple(max(v, 1e-17) for v in found)) for name, found in after.items()},
         log="xy",
     )  # fmt: skip
@@ -237,9 +237,9 @@ def normalising_alike(full: bool) -> Evidence:
             Check("group norm of six groups less instance norm", float(instance.abs().max()), high=1e-12),
             Check("group norm of one group less layer norm", float(image.abs().max()), high=1e-12),
             Check("ghost batches of 4 less batch norm of each", float(ghost.abs().max()), high=1e-9),
-            Check("mean behind batch norm less its offset", float((out.mean((0, 2, 3)) - shift).abs().max()),
+            Check("mean after batch norm less its offset", float((out.mean((0, 2, 3)) - shift).abs().max()),
                   high=1e-12),
-            Check("deviation behind it less its scale",
+            Check("deviation after it less its scale",
                   float((out.std((0, 2, 3), unbiased=False) - gain.abs()).abs().max()), high=1e-4),
             Check("change by weights and offsets doubled",
                   max(found[factors.index(2.0)] for found in after.values()), high=1e-3),

@@ -173,7 +173,7 @@ def _changed(a: Tensor, b: Tensor) -> float:
 
 
 def _stack(mask: Mask, length: int, depth: int) -> Tensor:
-    """Which places (rows) feel a change of which word (columns) behind `depth` layers of attention."""
+    """Which places (rows) feel a change of which word (columns) after `depth` layers of attention."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
         layers = [Sublayer(SelfAttention(8, 2), nn.LayerNorm(8)).double() for _ in range(depth)]

@@ -82,7 +82,7 @@ def critical_points(full: bool) -> Evidence:
 @claim(
     "deep-sets-width",
     "A sum over members into a vector narrower than the set is large cannot hold the set: different sets have the same "
-    "vector, and no network behind it finds the members again; each set size needs a vector as wide",
+    "vector, and no network after it finds the members again; each set size needs a vector as wide",
     "Wagstaff et al. 2019, On the limitations of representing functions on sets",
 )
 def deep_sets_width(full: bool) -> Evidence:
@@ -194,7 +194,7 @@ def _twins(dim_set: int, members: int) -> tuple[float, float]:
 
 
 def _lost(members: int, dim_set: int, steps: int) -> float:
-    """Error with which some numbers, in order of size, are found again behind a sum, over their own deviation."""
+    """Error with which some numbers, in order of size, are found again after a sum, over their own deviation."""
     stream = torch.Generator().manual_seed(0)
     net = DeepSets(members, 1, dim=64, dim_set=dim_set, num_layers=2, norm=False, typical=float(members))
     moves = torch.optim.Adam(net.parameters(), 3e-3)

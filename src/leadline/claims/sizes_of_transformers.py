@@ -63,7 +63,7 @@ def _beside(sizes: dict[str, dict[str, int]], counted: dict[str, int]) -> Points
 
 
 def _blocks(size: dict[str, int]) -> int:
-    """4 D² of attention and 8 D² of the network behind it, L times."""
+    """4 D² of attention and 8 D² of the network after it, L times."""
     return 12 * size["num_layers"] * size["dim"] ** 2
 
 

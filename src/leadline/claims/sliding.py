@@ -25,7 +25,7 @@ _UDL = "Understanding Deep Learning"
 
 @claim(
     "receptive-fields",
-    "Along layers of kernel 3 the receptive field is 3, 5, 7 and, behind a stride of 2, 11; kernels 5, 3 and 3 with "
+    "Along layers of kernel 3 the receptive field is 3, 5, 7 and, after a stride of 2, 11; kernels 5, 3 and 3 with "
     "stride 2 first and a dilated last one make 5, 9 and 17",
     f"{_UDL}, section 10.2.6, figure 10.6, problems 10.9 and 10.15",
     misprint="the book counts dilation in zeros between taps, so its rate 1 is a spacing of 2 in torch",
@@ -199,7 +199,7 @@ def conv_equivariant(full: bool) -> Evidence:
             Check("maxima of noise that a shift by 1 leaves", float(stayed), 1 / 3 - 0.01, 1 / 3 + 0.01),
             # "many", without a number: read as a quarter, for pictures that are smooth where they are not flat
             Check("the same of pictures", float(moved.double().mean()), low=0.25),
-            Check("error of a shift by 1 behind a blur, over that without",
+            Check("error of a shift by 1 after a blur, over that without",
                   float(errors["max-blur-pool 2"][1] / errors["max-pool 2"][1]), high=0.8),
             Check("answers that stay behind blurs, less those without", kept["blur"] - kept["max"], low=0.0),
         ),

@@ -21,7 +21,7 @@ from leadline.models import GPT
 
 _UDL = "Understanding Deep Learning"
 _WORDS, _LENGTH, _WIDTH = 8, 16, 32
-_KINDS = {"none": "no norm", "pre": "norm inside", "post": "norm behind"}
+_KINDS = {"none": "no norm", "pre": "norm inside", "post": "norm after"}
 
 
 @claim(
@@ -51,7 +51,7 @@ def query_gradients(full: bool) -> Evidence:
 
 @claim(
     "norm-gradients",
-    "On the way back a sum with a residual branch makes gradients larger from layer to layer; with a norm behind the "
+    "On the way back a sum with a residual branch makes gradients larger from layer to layer; with a norm after the "
     "sum the first layers have the smaller ones, and a norm inside the branch lets them neither explode nor vanish",
     f"{_UDL}, notes on chapter 12, training transformers; Xiong et al. 2020",
 )
@@ -75,7 +75,7 @@ def norm_gradients(full: bool) -> Evidence:
         (
             Check("stream, first over last layer, no norm", float(stream["none"].mean().exp()), low=least),
             Check("the same, norm inside the branch", float(stream["pre"].mean().exp()), 1, 2 * math.sqrt(depth)),
-            Check("weights, first over last layer, norm behind the sum, with two standard errors", highest, high=1.0),
+            Check("weights, first over last layer, norm after the sum, with two standard errors", highest, high=1.0),
         ),
         view,
     )
@@ -84,7 +84,7 @@ def norm_gradients(full: bool) -> Evidence:
 @claim(
     "norm-placement",
     "At a rate of 0.003 twelve layers and more train without warm-up where norms stand inside the branches, and do not "
-    "where they stand behind the sum",
+    "where they stand after the sum",
     f"{_UDL}, notes on chapter 12, training transformers; Xiong et al. 2020",
 )
 def norm_placement(full: bool) -> Evidence:
@@ -107,7 +107,7 @@ def norm_placement(full: bool) -> Evidence:
         (
             # "train" and "do not" as said beforehand: more than half of log V, less than a twentieth
             Check(f"share explained by {depths[-1]} layers, norm inside", explained["pre"][-1], low=0.5),
-            Check(f"share explained by {depths[-1]} layers, norm behind", explained["post"][-1], high=0.05),
+            Check(f"share explained by {depths[-1]} layers, norm after", explained["post"][-1], high=0.05),
         ),
         view,
     )
@@ -115,7 +115,7 @@ def norm_placement(full: bool) -> Evidence:
 
 @claim(
     "warm-up",
-    "With norms behind the sums twelve layers need warm-up at a rate of 0.003: without it gradients vanish and nothing "
+    "With norms after the sums twelve layers need warm-up at a rate of 0.003: without it gradients vanish and nothing "
     "is learned",
     f"{_UDL}, notes on chapter 12, training transformers; Xiong et al. 2020; Huang et al. 2020",
 )
@@ -130,7 +130,7 @@ def warm_up(full: bool) -> Evidence:
     late = {name: sum(found[-20:]) / 20 / found[0] for name, found in norms.items()}
     at = tuple(map(float, range(1, steps + 1, 10)))
     view = Curves(
-        "12 layers, norms behind the sums", "steps", "norm of the gradient",
+        "12 layers, norms after the sums", "steps", "norm of the gradient",
         {name: (at, tuple(found[::10])) for name, found in norms.items()}, log="y",
     )  # fmt: skip
     return Evidence(
@@ -147,7 +147,7 @@ def warm_up(full: bool) -> Evidence:
 
 
 class _Stack(nn.Module):
-    """Words that look back, `depth` times. Norms: none, inside the branch (pre), or behind the sum (post)."""
+    """Words that look back, `depth` times. Norms: none, inside the branch (pre), or after the sum (post)."""
 
     def __init__(self, kind: str, depth: int):
         super().__init__()
@@ -165,7 +165,7 @@ class _Stack(nn.Module):
         return self.head(self.leave(self.streams(self.word(x) + self.place)[-1]))
 
     def streams(self, h: Tensor) -> list[Tensor]:
-        """The stream before the first layer and behind each."""
+        """The stream before the first layer and after each."""
         found = [h]
         for look, think in zip(self.layers[::2], self.layers[1::2], strict=True):
             found.append(think(look(found[-1], Causal())))

@@ -159,7 +159,7 @@ def _notes(trained: Any, prompts: Sequence[str], slide: bool) -> list[str]:
 
 
 class _Typed:
-    """Shows a text as it comes, behind its prompt."""
+    """Shows a text as it comes, after its prompt."""
 
     def __init__(self, prompt: str):
         self.before = prompt

@@ -75,7 +75,7 @@ def _add(parser: argparse._ActionsContainer, flag: Flag, dest: str) -> None:
 
 
 class _OneWord(argparse.Action):
-    """The word after a flag, in a list behind those that came before; an empty list where none came."""
+    """The word after a flag, in a list after those that came before; an empty list where none came."""
 
     def __call__(self, parser: Any, namespace: Any, values: Any, option_string: Any = None) -> None:
         setattr(namespace, self.dest, [*getattr(namespace, self.dest, []), *([] if values is None else [values])])

@@ -79,7 +79,7 @@ def rules(folder: Path) -> dict[str, str]:
 
 
 def optimizers(folder: Path) -> dict[str, str]:
-    """By what torch says of the class behind each name."""
+    """By what torch says of the class after each name."""
     import torch
 
     from leadline.optim.optimizers import optimizer

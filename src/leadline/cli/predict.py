@@ -1,15 +1,15 @@
-"""Predict rows of a file: the rows come back as CSV, with what the model says of each behind them.
+"""Predict rows of a file: the rows come back as CSV, with what the model says of each after them.
 
-Columns that are added, behind those of the file: for classes `predicted`, the likeliest class, and `p(<class>)`, the
+Columns that are added, after those of the file: for classes `predicted`, the likeliest class, and `p(<class>)`, the
 probability of each (ordered classes have `low` and `high` too); for a number `predicted`, its mean, and `low` and
 `high`, the ends of the interval that holds the value with probability --interval; for several targets the same of each,
-with its name behind it, as in `predicted_speed`, or its number where it has no name. The ends for a count are whole
+with its name after it, as in `predicted_speed`, or its number where it has no name. The ends for a count are whole
 numbers, and hold it at least that often. For an angle `predicted` is the mean direction, and `low` and `high` end the
 arc around it: beyond ±π they have passed the seam. For a Mixture `predicted` is the highest mode, and `modes` holds all
 of them. For Quantile `q(<level>)` is each quantile that was trained, and `low` and `high` are there if they lie within
 those. A loss without probabilities, such as Margin, has `predicted` alone. For patterns `predicted_1` … are the bits.
 For a ranking there is one for each place, and together they are the likeliest order. Where the file has such a column
-already, the new one gets a `_` behind its name. Rows are read as those of training were; decimal commas and separators
+already, the new one gets a `_` after its name. Rows are read as those of training were; decimal commas and separators
 are found out.
 
 A run on pictures takes a picture or a folder of them. Classes and numbers come as a table, a line a file. Masks, boxes

@@ -27,7 +27,7 @@ EXAMPLES = (
 )
 MORE = (
     "A RANGE is log:LOW:HIGH, uniform:LOW:HIGH, int:LOW:HIGH, logint:LOW:HIGH or choice:A:B:C, where commas make a "
-    "list (100,100). @NAME=VALUE behind it searches it only where NAME has that value: "
+    "list (100,100). @NAME=VALUE after it searches it only where NAME has that value: "
     "momentum=uniform:0.5:0.99@optimizer=sgd. Names are those of the flags of settings and model. The same command "
     "with the same --storage continues a search, or joins one that runs; finished trials are kept."
 )

@@ -1,7 +1,7 @@
 """`predict` for a run on text: what it says of each text of a file.
 
 A file of text holds one a line; a table holds them in the columns that the run was trained on; a file of tagged words
-holds a sentence in several lines, of which a run on tags reads the words. Behind each come: for
+holds a sentence in several lines, of which a run on tags reads the words. After each come: for
 classes and numbers what any other run says; for pairs `translation`; for words that were hidden `filled`, the text with
 the likeliest word for each mask; for tags `tags`, one for each word; for questions `answer`; and for a run that writes,
 which `leadline generate` is for, `tokens`, `nll` of each of them, and `bits_per_byte`.
@@ -170,7 +170,7 @@ def _answer(run: Run, inputs: Tokens, texts: list[list[str]]) -> str:
 
 
 def _scored(run: Run, inputs: Tokens, texts: list[str]) -> dict[str, list[str]]:
-    """How likely a text is: each token behind those before it, the first behind the end of another text."""
+    """How likely a text is: each token after those before it, the first after the end of another text."""
     found: dict[str, list[str]] = {"tokens": [], "nll": [], "bits_per_byte": []}
     sizes = torch.from_numpy(inputs.tokenizer.token_bytes)
     for text in texts:

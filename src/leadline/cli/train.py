@@ -122,7 +122,7 @@ def _as_begun(made: recipe.Made) -> nn.Module:
 
 
 def fresh_folder(data: str, model: str, now: datetime | None = None) -> Path:
-    """runs/<time>-<data>-<model>, with a number behind it where that is taken."""
+    """runs/<time>-<data>-<model>, with a number after it where that is taken."""
     name = f"{now or datetime.now():%Y-%m-%d-%H%M%S}-{_in_a_path(data)}-{model}"
     candidates: Any = (Path("runs", name + (f"-{count}" if count > 1 else "")) for count in range(1, 10_000))
     return next(path for path in candidates if not path.exists())

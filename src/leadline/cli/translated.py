@@ -12,7 +12,7 @@ from leadline.text.translation import Errors, Quality
 from leadline.translation import scores, translates
 
 _FEW = 3  # sentences that are shown
-AT_THE_END = 500  # sentences that are translated behind a training
+AT_THE_END = 500  # sentences that are translated after a training
 
 
 def translated(run: Run, split: str, screen: Screen, rows: Split | None = None) -> dict[str, Any]:
@@ -26,7 +26,7 @@ def translated(run: Run, split: str, screen: Screen, rows: Split | None = None) 
 
 
 def translated_at_the_end(run: Run, split: str, screen: Screen) -> dict[str, Any]:
-    """The same of some hundred sentences behind a training, which a missing package does not spoil."""
+    """The same of some hundred sentences after a training, which a missing package does not spoil."""
     if not translates(run):
         return {}
     screen.say()

@@ -22,7 +22,7 @@ _SPARSE = 100  # nodes of the graph to one that is read, from which on sorting t
 
 
 def runs(begin: Tensor, count: Tensor) -> tuple[Tensor, Tensor]:
-    """Whole numbers begin[k] … begin[k] + count[k] - 1 of all k, one behind the other, and where those of each k begin.
+    """Whole numbers begin[k] … begin[k] + count[k] - 1 of all k, one after the other, and where those of each k begin.
 
     >>> [t.tolist() for t in runs(torch.tensor([5, 0]), torch.tensor([2, 3]))]
     [[5, 6, 0, 1, 2], [0, 2, 5]]

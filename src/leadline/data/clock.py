@@ -97,7 +97,7 @@ class Clock:
         return self.unit in ("day", "month")
 
     def places(self, moments: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """How many steps each moment is behind the first, and which fall between two steps."""
+        """How many steps each moment is after the first, and which fall between two steps."""
         if self.unit == "month":
             months = _months(moments)[0]
             steps = (months - months[0]) / self.size
@@ -112,7 +112,7 @@ class Clock:
         return math.floor(count / self.size + _OFF)
 
     def later(self, moment: float, count: int) -> np.ndarray:
-        """The `count` moments behind one (eqs. 1, 2)."""
+        """The `count` moments after one (eqs. 1, 2)."""
         steps = np.arange(1, count + 1)
         if self.weekdays and self.unit != "month":
             days = moment + np.arange(1, 7 * (count // len(self.weekdays) + 1) + 1)

@@ -49,7 +49,7 @@ def edge_graph(pairs: Tensor, num_nodes: int) -> Tensor:
     edge = torch.arange(count).repeat(2)[order]
     start = torch.searchsorted(ends[order], torch.arange(num_nodes + 1))
     degree = start.diff()
-    # each place of an end meets the places behind it at the same node
+    # each place of an end meets the places after it at the same node
     place = torch.arange(2 * count)
     behind = start[1:].repeat_interleave(degree) - place - 1
     one = place.repeat_interleave(behind)

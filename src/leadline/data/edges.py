@@ -153,7 +153,7 @@ class Edges:
         N, device = self.num_targets, self.source.device
         nodes = torch.arange(N, device=device)
         start = self.start + torch.arange(N + 1, device=device)
-        loops = start[1:] - 1  # a loop comes behind its node's other edges
+        loops = start[1:] - 1  # a loop comes after its node's other edges
         others = torch.arange(len(self), device=device) + self.target
 
         def column(c: Any, fill: float | Tensor) -> Any:

@@ -137,7 +137,7 @@ class Graph:
 
 
 def _runs(begin: Tensor, end: Tensor) -> tuple[Tensor, Tensor]:
-    """Whole numbers begin[k] … end[k] - 1 of all k, one behind the other, and where those of each k begin.
+    """Whole numbers begin[k] … end[k] - 1 of all k, one after the other, and where those of each k begin.
 
     >>> [t.tolist() for t in _runs(torch.tensor([5, 0]), torch.tensor([7, 3]))]
     [[5, 6, 0, 1, 2], [0, 2, 5]]

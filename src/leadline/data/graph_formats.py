@@ -209,7 +209,7 @@ def _of_pyg(what: Any) -> tuple[Table, Table, dict[str, Any]]:
 
 
 def _of_hetero(what: Any) -> tuple[Table, Table, dict[str, Any]]:
-    """Nodes of all kinds one behind the other, named kind:number."""
+    """Nodes of all kinds one after the other, named kind:number."""
     parts: list[tuple[int, dict[str, Cells]]] = []
     ids: list[str] = []
     kinds: list[str] = []
@@ -254,7 +254,7 @@ def _of_hetero(what: Any) -> tuple[Table, Table, dict[str, Any]]:
 
 
 def _stacked(parts: Sequence[tuple[int, dict[str, Cells]]]) -> dict[str, Cells]:
-    """Columns of numbers one behind the other; what a part does not have is missing in it."""
+    """Columns of numbers one after the other; what a part does not have is missing in it."""
     columns: dict[str, Cells] = {}
     for name in dict.fromkeys(name for _, own in parts for name in own):
         filled = [np.asarray(own.get(name, np.full(count, math.nan))) for count, own in parts]

@@ -101,7 +101,7 @@ class Held:
         return parts
 
     def routed(self, corpus: Texts) -> Iterator[tuple[int, str, bool]]:
-        """The split of each piece of text, the piece, and whether its document is closed behind it."""
+        """The split of each piece of text, the piece, and whether its document is closed after it."""
         if len(corpus.sizes) >= 3:
             part = self.documents(corpus.sizes, corpus.digests)
             yield from ((part[number], piece, last) for number, piece, last in corpus.pieces())

@@ -1,4 +1,4 @@
-"""IDX files, as MNIST and its kin come: bytes behind a header of big-endian numbers, packed by gzip or not.
+"""IDX files, as MNIST and its kin come: bytes after a header of big-endian numbers, packed by gzip or not.
 
     0 0 8 d   n_1 … n_d (4 bytes each)   n_1 · … · n_d bytes          (8: of type uint8; d axes)
 
@@ -118,7 +118,7 @@ def read_idx(path: str | Path) -> np.ndarray:
     if len(content) != size:
         got = "more" if len(content) > size else f"{len(content)}"
         raise DataError(
-            f"{path.name} must hold {size} bytes behind its header, for {' × '.join(map(str, shape))}",
+            f"{path.name} must hold {size} bytes after its header, for {' × '.join(map(str, shape))}",
             got=got,
             do="Fetch it again",
         )

@@ -1,7 +1,7 @@
 """A partition of the nodes into parts of nearly equal size that cuts few edges, by halving (Cluster-GCN's batches).
 
     Ā = D^{-1/2} A D^{-1/2}                         edges inside each part alone, without direction               (1)
-    y = eigenvector of Ā behind D^{1/2} 1           the slowest of a random walk: nearly constant in a community
+    y = eigenvector of Ā after D^{1/2} 1           the slowest of a random walk: nearly constant in a community
     halves                                          nodes below and above the middle of D^{-1/2} y              (2)
     swaps                                           pairs of nodes, one of each half, that cut fewer edges      (3)
 
@@ -98,7 +98,7 @@ def _halved(edges: Edges, part: Tensor, wanted: Tensor) -> tuple[Tensor, Tensor]
 
 
 def _slowest(matrix: Tensor, trivial: Tensor, part: Tensor, num_parts: int) -> Tensor:
-    """The eigenvector behind the trivial one, of each part, by Lanczos' method."""
+    """The eigenvector after the trivial one, of each part, by Lanczos' method."""
 
     def dot(a: Tensor, b: Tensor) -> Tensor:
         return torch.zeros(num_parts, dtype=torch.float64, device=a.device).index_add_(0, part, (a * b).double())

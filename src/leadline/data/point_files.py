@@ -2,7 +2,7 @@
 
 .off             OFF, counts of corners, faces and edges, then a corner a line; faces are left aside
 .ply             a header that names the columns of a vertex, then a vertex a line; text alone, not binary
-.xyz .pts .txt   a point a line: x y z, and features behind them; a line that begins with # is left aside
+.xyz .pts .txt   a point a line: x y z, and features after them; a line that begins with # is left aside
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def clouds_in(folder: Path) -> tuple[list[str], list[np.ndarray], list[str]]:
 def _off(path: Path, words: list[tuple[int, list[str]]]) -> list[tuple[int, list[str]]]:
     if not words or not words[0][1][0].upper().startswith("OFF"):
         raise DataError(f"{path.name} must begin with OFF", got="another first line", do="Check that it is an OFF file")
-    head = words[0][1][0][3:]  # some write the counts right behind the word
+    head = words[0][1][0][3:]  # some write the counts right after the word
     counts = ([head, *words[0][1][1:]] if head else words[0][1][1:]) or words[1][1]
     first = 2 if not (head or words[0][1][1:]) else 1
     return _first(path, words[first:], counts[0])

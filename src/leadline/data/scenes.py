@@ -337,7 +337,7 @@ def _boxes(owner: np.ndarray, area: np.ndarray, things: _Things) -> np.ndarray:
 
 
 def _ends(hit: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """First place that is hit and the one behind the last, of each row."""
+    """First place that is hit and the one after the last, of each row."""
     return hit.argmax(1), hit.shape[1] - hit[:, ::-1].argmax(1)
 
 

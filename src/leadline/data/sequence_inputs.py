@@ -1,7 +1,7 @@
 """Sequences of different lengths as a network reads them: padded to one length, with a channel that says what is there.
 
     x_t = ((v_t - shift) / scale, 1)      at a step that is there: mean and deviation of each channel in training    (1)
-    x_t = (0, 0)                          behind the last                                                            (2)
+    x_t = (0, 0)                          after the last                                                            (2)
 
 A missing value is read as the channel's mean. What is longer than the rows loses its end.
 

@@ -299,13 +299,13 @@ def cut_at(values: np.ndarray, x: np.ndarray, lengths: np.ndarray | None) -> lis
         got = f"{odd[0]} among {len(lengths)}"
         raise ShapeError("lengths must be whole numbers from 0 on", got=got, do="Count the steps of each sequence")
     lengths = lengths.astype(np.int64)
-    if len(x) == lengths.sum() and len(x) != len(lengths):  # all steps behind each other
+    if len(x) == lengths.sum() and len(x) != len(lengths):  # all steps one after another
         return np.split(values, np.cumsum(lengths)[:-1])
     if len(x) != len(lengths) or x.ndim < 2 or lengths.max(initial=0) > x.shape[1]:
         raise ShapeError(
             "lengths must say how many steps each sequence has",
             got=f"{len(lengths)} that sum to {lengths.sum()}, for x of shape {x.shape}",
-            do="Pass (N, T, C) with N lengths, or all steps behind each other",
+            do="Pass (N, T, C) with N lengths, or all steps one after another",
         )
     return [row[:n] for row, n in zip(values, lengths)]
 

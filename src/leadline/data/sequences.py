@@ -7,7 +7,7 @@ data = ll.data.sequences("strokes.jsonl", "letter", field="points")
 
 .csv, .parquet   a row for each step; a column says which sequence it is of. Or a row for each sequence, which is a list
                  in the column `field`; a .csv has it as [1.5, 2]
-.npz             x (N, T[, C]) with `lengths` (N,) where they differ, or all steps behind each other (ΣT[, C]) with
+.npz             x (N, T[, C]) with `lengths` (N,) where they differ, or all steps one after another (ΣT[, C]) with
                  `lengths`; y (N,), or of every step as x has them
 .jsonl           an object a line, with a list of numbers, or of lists of numbers, and what is asked
 

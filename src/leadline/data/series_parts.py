@@ -82,13 +82,13 @@ def kept_of(
 
 
 def until_of(kept: Sequence[Series], cut: int) -> float | None:
-    """The moment of the first step behind the training part; None where there is none."""
+    """The moment of the first step after the training part; None where there is none."""
     later = [float(one.moments[max(0, cut - one.begin)]) for one in kept if cut - one.begin < len(one)]
     return min(later) if later else None
 
 
 def too_broken(source: str, laid: Sequence[Laid], cut: int, horizon: int) -> DataError:
-    """The message that no step of the training part has H values behind it of which none was filled in.
+    """The message that no step of the training part has H values after it of which none was filled in.
 
     Args:
         cut: the step at which the training part ends.

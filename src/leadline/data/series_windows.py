@@ -1,7 +1,7 @@
-"""Windows of a series as a network reads them: what was, and behind it what is known of what will be.
+"""Windows of a series as a network reads them: what was, and after it what is known of what will be.
 
     z_t = (v_t - shift) / scale                       mean and deviation of the series' training part         (1)
-    x   = z_{o-W+1} … z_o  (o+1 … o+H)  0 …           o the last step that is seen; padding behind it         (2)
+    x   = z_{o-W+1} … z_o  (o+1 … o+H)  0 …           o the last step that is seen; padding after it         (2)
     y   = v_{o+1} … v_{o+H}                           as measured; of several series z in place of v          (3)
     z - l_o, y - l_o  with  l_o = mean z_{o-m+1} … z_o   in place of z and y where the level moves            (4)
     (z - l_o) / s_o, (y - l_o) / s_o                  where the unit moves too; l_o is 0 where it does not    (5)
@@ -14,7 +14,7 @@ intervals around them grow alike.
 
 A step has the channels: target, other variables up to o, what is known ahead, sine and cosine of its place in day, week
 and year, what is the same at all steps, log s_o where the unit moves, and a last one that is 1 where there is a step.
-Where columns are known ahead, the H steps behind o follow with target and variables 0, and a channel that marks them.
+Where columns are known ahead, the H steps after o follow with target and variables 0, and a channel that marks them.
 
 Notation   W -> window,  H -> horizon,  m -> season,  o -> origin
 Shapes     x (N, T, C + 1), T = W, or W + H;  y (N, H), (N,) where H is 1
@@ -88,7 +88,7 @@ class Laid:
     Args:
         one: the series.
         figures: its own.
-        seen, ahead: channels of each step where it lies behind the origin of a forecast, and where it is ahead.
+        seen, ahead: channels of each step where it lies after the origin of a forecast, and where it is ahead.
     """
 
     one: Series
@@ -185,7 +185,7 @@ class Windows(Inputs):
 
     @property
     def looks_ahead(self) -> bool:
-        """Whether rows go on behind the origin."""
+        """Whether rows go on after the origin."""
         return self.known.width > 0
 
     @property
@@ -350,7 +350,7 @@ class Windows(Inputs):
         return x, answer(np.concatenate([self.asked(laid, own) for laid, own in zip(every, origins)]))
 
     def unlearned(self, laid: Laid) -> Split:
-        """The windows of a series whose H values are there and lie behind the training part."""
+        """The windows of a series whose H values are there and lie after the training part."""
         first = self.window
         if self.place(laid.one.name) is not None:
             until = np.inf if self.until is None else self.until

@@ -7,7 +7,7 @@ data = ll.data.sets("scans.npz", coordinates=3)
 data = ll.data.sets("scans/", coordinates=3)
 
 .csv, .parquet   a row for each member; a column says which set it is of
-.npz             x (N, M[, C]) with `lengths` (N,) where they differ, or all members behind each other (ΣM[, C]) with
+.npz             x (N, M[, C]) with `lengths` (N,) where they differ, or all members one after another (ΣM[, C]) with
                  `lengths`; y (N,), or of every member as x has them
 a folder         a folder for each class, with clouds of points in .off, .ply, .xyz, .pts or .txt
 

@@ -3,7 +3,7 @@
     x_i = s[iT : (i+1)T],   y_i = s[iT+1 : (i+1)T+1]        i = 0 … ⌈(L-1)/T⌉ - 1              (1)
 
 A file holds the L tokens of a split, documents one after the other, each closed by `end`, as numbers of 16 bits where
-they fit (`leadline.data.tokens`), and behind them enough places without a token that the last row of eq. 1 is whole: x
+they fit (`leadline.data.tokens`), and after them enough places without a token that the last row of eq. 1 is whole: x
 is padded there, and nothing is asked.
 
 An entry of the cache is a folder: train.bin, val.bin and test.bin, the tokenizer, and entry.json with what was counted.
@@ -134,7 +134,7 @@ class Writer:
 
     def write(self, pieces: Iterable[tuple[int, str, bool]]) -> None:
         """Args:
-        pieces: the split of a piece of text, the text, and whether its document is closed behind it.
+        pieces: the split of a piece of text, the text, and whether its document is closed after it.
         """
         with ExitStack() as opened:
             files = [opened.enter_context(open(self.folder / f"{part}.bin", "wb")) for part in PARTS]

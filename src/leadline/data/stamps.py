@@ -21,7 +21,7 @@ from leadline.data.words import CLOCK, DAY, clock, midnight
 _PLAIN = "{y}-{m:02}-{d:02}"
 _PARTS = re.compile(r"(\d+)([-./])(\d+)[-./](\d+)")
 _HALVES = {"P": ("AM", "PM"), "p": ("am", "pm"), "Pd": ("A.M.", "P.M."), "pd": ("a.m.", "p.m.")}
-_ZONE = re.compile(r"\} ?([+-])(\d\d):?(\d\d)$")  # behind a time that changes: one that does not is a day's, anywhere
+_ZONE = re.compile(r"\} ?([+-])(\d\d):?(\d\d)$")  # after a time that changes: one that does not is a day's, anywhere
 _EPOCH = datetime(1970, 1, 1)
 _TIMED = re.compile(rf"(.+?\w)((?!$){re.sub('[?]P<[a-z]+>', '?:', CLOCK.pattern)})")
 

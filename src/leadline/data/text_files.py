@@ -2,7 +2,7 @@
 
 A file is text if it begins with a byte-order mark, or decodes as UTF-8, or, failing that, has no bytes that a text of
 Windows or Latin letters would not have. Line ends become one `\\n`. A document is a file, or what lies between two
-separators in it: a separator that is blank is dropped, any other (a heading) begins the document behind it.
+separators in it: a separator that is blank is dropped, any other (a heading) begins the document after it.
 
 A long text is cut only where a word ends, which is where a tokenizer parts words in any case: the tokens of the pieces
 are those of the whole.

@@ -2,7 +2,7 @@
 
 .jsonl       an object a line; what lies deeper is named with points
 .tsv         with a line of names, or two columns without: sentences and their translations
-tagged       lines "word … tag", a blank line behind each sentence; or CoNLL-U
+tagged       lines "word … tag", a blank line after each sentence; or CoNLL-U
 the others   as any table is read (leadline.data.table)
 """
 
@@ -263,7 +263,7 @@ def _names_a_side(cell: str) -> bool:
 
 
 def lines_in(texts: Corpus) -> Iterator[tuple[int, str]]:
-    """The lines of files of text, numbered from 1; behind each file stands an empty one."""
+    """The lines of files of text, numbered from 1; after each file stands an empty one."""
     rest, number = "", 1
     for _, piece, last in texts.pieces():
         lines = (rest + piece).split("\n")

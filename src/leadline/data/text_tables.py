@@ -171,7 +171,7 @@ def spanned(rows: Rows, text: str | Sequence[str] | None, target: str | None, ho
 
 
 def tagged(path: Path, how: Making) -> Data:
-    """Sentences of words with a tag each: lines "word … tag", a blank line behind each sentence."""
+    """Sentences of words with a tag each: lines "word … tag", a blank line after each sentence."""
     texts = find_texts(path)
     found, wrong = sentences(list(lines_in(texts)))
     if len(found) < 3:

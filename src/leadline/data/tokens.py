@@ -337,7 +337,7 @@ def pair_rows(
         closed: the targets are whole; else they are what was said so far, and rows have room for no more.
     """
     S, own = inputs.len_source or 0, inputs.tokenizer
-    most = inputs.length - 1  # `start` before, or `end` behind
+    most = inputs.length - 1  # `start` before, or `end` after
     cut = sum(len(a) > S or len(b) > most for a, b in zip(sources, targets))
     said = [tokens[:most] for tokens in targets]
     T = inputs.length if closed else 1 + max(map(len, said))
@@ -389,7 +389,7 @@ def fitted(lengths: Sequence[int], room: int, last: bool = False) -> list[int]:
 
 
 def padded(rows: Iterable[Any], length: int, num_tokens: int) -> Tensor:
-    """Rows of at most `length` tokens as they are stored, with `NOTHING` behind the shorter ones.
+    """Rows of at most `length` tokens as they are stored, with `NOTHING` after the shorter ones.
 
     >>> padded([[5], [6, 7]], 2, 300).tolist()
     [[5, -1], [6, 7]]

@@ -6,7 +6,7 @@ The nodes that walks meet, with all edges between them, are a small graph around
 Zeng et al., 2020). Nodes that many walks meet are close: how often each is met says how important it is to the node
 where the walks begin (PinSAGE; Ying et al., 2018).
 
-Shapes     seeds (B,) -> (W B, T + 1) for W walks of T steps, those of a seed one behind the other
+Shapes     seeds (B,) -> (W B, T + 1) for W walks of T steps, those of a seed one after the other
 """
 
 from __future__ import annotations

@@ -52,7 +52,7 @@ def _bracketed(text: str) -> list[str]:
 
 
 def _scalar(text: str) -> str:
-    """A word of YAML without its quotes, or without the comment behind it."""
+    """A word of YAML without its quotes, or without the comment after it."""
     text = text.strip()
     quoted = re.match(r"""'((?:[^']|'')*)'|"((?:[^"\\]|\\.)*)\"""", text)
     if quoted is None:

@@ -223,7 +223,7 @@ def check_smoothed(data: Data, outputs: Mapping[str, Tensor]) -> list[Finding]:
             "the trained network",
             f"answers for {counted(len(out), 'row')} vary by {spread:.1g}, though nodes have different numbers",
             "Use fewer layers, residual='sum' or jumping='concat', or GraphSAGE; leadline.lens.over_smoothing shows "
-            "behind which layer nodes become alike",
+            "after which layer nodes become alike",
         )
     ]
 

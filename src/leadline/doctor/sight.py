@@ -1,6 +1,6 @@
 """Does a model of the next word see that word? Then it copies, and what it says of itself is worth nothing.
 
-    score_t(x_1 … x_T) = score_t(x'_1 … x'_T)      where x and x' differ behind place t alone                    (1)
+    score_t(x_1 … x_T) = score_t(x'_1 … x'_T)      where x and x' differ after place t alone                    (1)
 
 Notation   t -> a place of the first half of a row;  x' -> the row with other words in its second half
 """

@@ -24,7 +24,7 @@ from leadline.likelihoods.normal import Normal
 
 # Enough rows that chance cannot make them all sum to one, few enough to cost nothing.
 PROBE_ROWS = 32
-# Steps that only rearrange an output, behind which the last real operation stands.
+# Steps that only rearrange an output, after which the last real operation stands.
 _REARRANGE = ("View", "Reshape", "Squeeze", "Unsqueeze", "ToCopy", "Clone", "Alias", "Slice", "Transpose", "TBackward",
               "Permute", "Contiguous")  # fmt: skip
 # A target out of reach is a matter of taste below this share, since a bell curve reaches everywhere with some error.

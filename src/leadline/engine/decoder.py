@@ -1,13 +1,13 @@
-"""Scorers of the next word over models: with what was computed kept in a cache, or computed anew each time.
+"""Scorers of the next token over models: with what was computed kept in a cache, or computed anew each time.
 
-    Cached        one place of each row a step; the cost of a word does not grow with what stands before it, but for
+    Cached        one place of each row a step; the cost of a token does not grow with what stands before it, but for
                   attention itself
     Recomputing   any function (B, T) -> (B, T, V), the whole row each time: the plain twin of the first
 
-On a GPU one step of `Cached`, the choice of the word included, is recorded as a CUDA graph and replayed: words, places
-and scores stay in buffers of the device, and the host reads words when a handful have come. Of a plain chain of layers
-a step has kernels of its own (`leadline.layers.one_row`, `many_rows`), a handful of steps are recorded together, and so
-is the reading of prompts of a size that comes again. Deleting any of these loses speed only.
+On a GPU one step of `Cached`, the choice of the token included, is recorded as a CUDA graph and replayed: tokens,
+places and scores stay in buffers of the device, and the host reads tokens when a handful have come. Of a plain chain of
+layers a step has kernels of its own (`leadline.layers.one_row`, `many_rows`), a handful of steps are recorded together,
+and so is the reading of prompts of a size that comes again. Deleting any of these loses speed only.
 
 Shapes     prompts (B, T);  lengths (B,);  scores (B, V)
 """
@@ -34,7 +34,7 @@ from leadline.layers.next_word import Parts, Places
 from leadline.layers.one_row import OneRow, fits_one
 from leadline.layers.unembedding import Deferred, deferred, rounded
 from leadline.settings import given, whole
-from leadline.text.choosing import Choice, check_words
+from leadline.text.choosing import Choice, check_allowed
 from leadline.text.decoding import AT_A_TIME, Later, Scorer
 
 
@@ -48,7 +48,7 @@ class Decodable(Protocol):
         """Empty rooms."""
 
     def step(self, x: Tensor, cache: Cache) -> Tensor:
-        """Scores (B, T', V) behind the next words (B, T') of each row, which stand at `cache.at`."""
+        """Scores (B, T', V) after the next tokens (B, T') of each row, which stand at `cache.at`."""
 
 
 @runtime_checkable
@@ -116,13 +116,13 @@ class Recomputing:
         self.device = _device(score) if isinstance(score, nn.Module) else torch.device("cpu")
 
     def start(self, prompts: Tensor, lengths: Tensor) -> Tensor:
-        """Scores behind each prompt."""
+        """Scores after each prompt."""
         _known(prompts, getattr(self.score, "num_tokens", None) if isinstance(self.score, nn.Module) else None)
         self.rows, self.at = prompts.to(self.device), lengths.to(self.device)
         return self._scores()
 
     def next(self, tokens: Tensor) -> Tensor:
-        """Scores behind these words."""
+        """Scores after these tokens."""
         if int(self.at.max()) == self.rows.shape[1]:
             self.rows = F.pad(self.rows, (0, 1))
         self.rows = self.rows.scatter(1, self.at[:, None], tokens.to(self.device)[:, None])
@@ -146,7 +146,7 @@ class Recomputing:
             raise ShapeError(
                 f"what scores must give (B, T, V) for rows of shape {tuple(self.rows.shape)}",
                 got=f"{tuple(found.shape) if isinstance(found, Tensor) else type(found).__name__}",
-                do="Give a score for each token behind each place",
+                do="Give a score for each token after each place",
             )
         return _behind(found, self.at)
 
@@ -157,10 +157,10 @@ class Cached:
     Args:
         model: its weights are those of now: where modes or number type must change, a copy is taken.
         room: most positions of a row; the model's own length by default.
-        source: (B, S), read before the first word; each row serves as many consecutive rows of prompts as fit.
+        source: (B, S), read before the first token; each row serves as many consecutive rows of prompts as fit.
         dtype: of weights and cache; by default bfloat16 on a GPU, elsewhere the weights' own.
         record: replay one step as a CUDA graph; on a GPU by default.
-        compile: the step of one word, by torch.compile.
+        compile: the step of one token, by torch.compile.
 
     >>> from leadline.models import GPT
     >>> scorer = Cached(GPT.tiny())
@@ -218,7 +218,7 @@ class Cached:
 
     @torch.no_grad()
     def start(self, prompts: Tensor, lengths: Tensor) -> Tensor:
-        """Scores behind each prompt."""
+        """Scores after each prompt."""
         num = len(prompts)
         _known(prompts, getattr(self.model, "num_tokens", None))
         if self.cache is None or len(self.at) != num or self.source is not None:
@@ -257,7 +257,7 @@ class Cached:
         self.scores.copy_(scores)
 
     def _scored(self, found: Tensor | Deferred) -> Tensor:
-        """The scores themselves; the weights that make them are rounded up once, not at each word."""
+        """The scores themselves; the weights that make them are rounded up once, not at each token."""
         if not isinstance(found, Deferred):
             return found
         if self._unembedding is None or self._unembedding[0] is not found.weight:
@@ -266,13 +266,13 @@ class Cached:
         return F.linear(found.h, self._unembedding[1], bias)[..., : len(found.weight)]
 
     def next(self, tokens: Tensor) -> Tensor:
-        """Scores behind these words."""
+        """Scores after these tokens."""
         self.tokens.copy_(tokens[:, None])
         self._replay(None)
         return self.scores.clone()
 
     def ahead(self, choice: Choice, seeds: Tensor, first: int, num: int) -> Later:
-        """What gives the words of number first … first + num - 1 and their log-probabilities, (B, num) each.
+        """What gives the tokens of number first … first + num - 1 and their log-probabilities, (B, num) each.
 
         A GPU is told at once, and copies what it finds when it has; elsewhere nothing is computed before it is asked.
         """
@@ -286,7 +286,7 @@ class Cached:
             self.slot.zero_()
             if self.own is not None and choice.takes_likeliest and self._likeliest is not choice:
                 if isinstance(choice.allowed, Tensor):
-                    check_words(choice.allowed, self.scores.shape[-1])
+                    check_allowed(choice.allowed, self.scores.shape[-1])
                 self.own.next.given(self.scores, cast(Tensor | None, choice.allowed))
                 self._likeliest = choice
             if self.own is not None and num == AT_A_TIME:
@@ -338,7 +338,7 @@ class Cached:
 
     @torch.no_grad()
     def _replay(self, choice: Choice | None, num: int = 1) -> None:
-        """As many words in turn: recorded together, they follow each other without a gap."""
+        """As many tokens in turn: recorded together, they follow each other without a gap."""
         if self.record and (choice, num) not in self._graphs:
             near = choice if choice is None else choice.on(self.device)
             state = [self.at, self.tokens, self.number, self.slot, self.words, self.log_p, self.scores]
@@ -358,7 +358,7 @@ class Cached:
             self._one(choice)
 
     def _one(self, choice: Choice | None) -> None:
-        """One word of each row: chosen, unless it was given, put at its place, and the scores behind it."""
+        """One token of each row: chosen, unless it was given, put at its place, and the scores after it."""
         likeliest = self.own is not None and choice is not None and choice.takes_likeliest
         if choice is not None and not likeliest:
             chosen = choice(self.scores, self.seeds, self.number)[:, None]
@@ -415,7 +415,7 @@ def _behind(values: Tensor, lengths: Tensor) -> Tensor:
 
 
 def _known(prompts: Tensor, num_tokens: int | None, name: str = "prompts") -> None:
-    """Refuse words that a model does not have: on a GPU they would end the whole process."""
+    """Refuse tokens that a model does not have: on a GPU they would end the whole process."""
     if prompts.is_floating_point() or prompts.dim() != 2:
         got, do = f"{prompts.dtype} of shape {tuple(prompts.shape)}", "Pass token numbers"
         raise ShapeError(f"{name} must hold whole numbers, (B, T)", got=got, do=do)

@@ -72,7 +72,7 @@ def place(model: nn.Module, device: torch.device, dtype: torch.dtype) -> nn.Modu
 def channels_last(t: Tensor) -> Tensor:
     """A tensor (B, C, Y, X) whose channels lie side by side, said so by its strides even where it has but one.
 
-    With one channel torch takes both orders for the same and writes (C Y X, Y X, X, 1), which the convolution behind it
+    With one channel torch takes both orders for the same and writes (C Y X, Y X, X, 1), which the convolution after it
     reads as channels first, with all that follows.
 
     >>> channels_last(torch.zeros(8, 1, 3, 3)).stride(), channels_last(torch.zeros(8, 2, 3, 3)).stride()

@@ -14,7 +14,7 @@ them add up instead of cancelling, and /L keeps the sum.
 Which maps are in f_l is what the modules declare: see `leadline.init.branches`. The model's last map is the last in the
 order of its modules, where that lies in no branch.
 
-Papers   Zhang et al. 2019 (2), who also put a bias before and a scalar behind each map: those are layers, not first
+Papers   Zhang et al. 2019 (2), who also put a bias before and a scalar after each map: those are layers, not first
          weights, and a declared scalar is set to 1.  De and Smith 2020 (3)
 """
 

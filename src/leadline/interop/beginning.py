@@ -67,7 +67,7 @@ class Beginning:
         model = build(self.name, data, dim_output, seed=seed, **{**as_it_was, **options})
         longest = self.config.get("length")
         if longest and "len_source" not in self.config and longest > getattr(model, "length", longest):
-            with torch.random.fork_rng(devices=[]):  # shorter rows: the positions behind them are kept
+            with torch.random.fork_rng(devices=[]):  # shorter rows: the positions after them are kept
                 torch.manual_seed(seed)
                 model = kind(**{**cast(Configured, model).config, "length": longest})
         self._check_words(data, model)

@@ -30,7 +30,7 @@ _BLOCKS = {"lstm": (0, 3, 1, 2), "gru": (1, 0, 2), "rnn_tanh": (0,), "rnn_relu":
 
 @torch.library.custom_op("leadline::recurrent", mutates_args=())
 def _recurrent(x: Tensor, h: Tensor, z: Tensor, weights: list[Tensor], kind: str) -> tuple[Tensor, Tensor, Tensor]:
-    """Every step, and the state behind the last; z is that of an LSTM."""
+    """Every step, and the state after the last; z is that of an LSTM."""
     first = (h, z) if kind == "lstm" else h
     y, *last = _KERNELS[kind](x, first, weights, len(weights) > 2, 1, 0.0, False, False, True)
     return y, last[0], last[1] if kind == "lstm" else z.clone()

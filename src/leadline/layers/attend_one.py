@@ -3,7 +3,7 @@
     keys_at, values_at <- k, v                                                             (1)
     out = Σ_{j <= at} softmax_j(scale q · keys_j) values_j                                 (2)
 
-Every place of a room behind a row's own is empty, so a kernel for whole tiles of queries, told so by a mask, reads what
+Every place of a room after a row's own is empty, so a kernel for whole tiles of queries, told so by a mask, reads what
 nobody needs, and one query fills a sixteenth of its tile. Here a block has one head of one row, writes (1), and reads
 each key and value up to its place once, eight numbers a lane.
 

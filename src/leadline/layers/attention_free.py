@@ -81,7 +81,7 @@ def _summed(k: Tensor, v: Tensor, w: Tensor | None) -> tuple[Tensor, Tensor]:
 
 
 def _before(k: Tensor, v: Tensor, w: Tensor | None) -> Tensor:
-    """Sums over the keys that are not behind a query, on a scale of its own, (2, B, T, D)."""
+    """Sums over the keys that are not after a query, on a scale of its own, (2, B, T, D)."""
     T = k.shape[1]
     size = 1 << (T - 1).bit_length()
     more = (0, 0, 0, size - T)

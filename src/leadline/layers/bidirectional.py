@@ -42,7 +42,7 @@ class Bidirectional(nn.Module):
         self.dim_output = ahead.dim_output + back.dim_output  # type: ignore[operator]
 
     def forward(self, x: Tensor, state: State | None = None, there: Tensor | None = None) -> tuple[Tensor, State]:
-        """Every step in both directions; the state ahead is that behind the last step, the state back that behind the
+        """Every step in both directions; the state ahead is that after the last step, the state back that after the
         first. A state that is given parts in two halves.
         """
         half = None if state is None else len(state) // 2

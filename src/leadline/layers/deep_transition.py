@@ -55,7 +55,7 @@ class DeepTransition(nn.Module):
         self.shortcut = nn.Linear(self.dim_output, self.dim_output, bias=False) if shortcut else None
 
     def forward(self, x: Tensor, state: State | None = None, there: Tensor | None = None) -> tuple[Tensor, State]:
-        """Every step, and the state behind the last one that is there."""
+        """Every step, and the state after the last one that is there."""
         check_steps(self, x, state, there)
         read = self.read(x)  # of all steps at once
         return loop(self._step, read, state or (x.new_zeros(len(x), self.dim_output),), there)

@@ -53,7 +53,7 @@ class Elman(nn.Module):
         self.kernel: Any = nn.RNN(self.dim, self.dim_output, nonlinearity=activation, bias=bias, batch_first=True)
 
     def forward(self, x: Tensor, state: State | None = None, there: Tensor | None = None) -> tuple[Tensor, State]:
-        """Every step, and the state behind the last one that is there."""
+        """Every step, and the state after the last one that is there."""
         check_steps(self, x, state, there)
         x = x.to(self.kernel.weight_ih_l0.dtype)
         (z,) = state or (x.new_zeros(len(x), self.dim_output),)

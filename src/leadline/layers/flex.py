@@ -19,7 +19,7 @@ from leadline.layers.kernels import has_triton
 from leadline.layers.masks import Mask
 
 PAIRS = 1024 * 1024  #: queries times keys from which on it is used
-KERNELS = 256  #: kernels a process may compile; torch's own limit is 8, behind which it writes the scores out
+KERNELS = 256  #: kernels a process may compile; torch's own limit is 8, after which it writes the scores out
 
 
 def worth_it(q: Tensor, k: Tensor, v: Tensor) -> bool:

@@ -7,7 +7,7 @@
     p_e = softmax of s over the edges that end in i,    y_i = β + Σ_e p_e h'_source(e)                             (4)
 
 A loop at each node comes first, unless told otherwise. Shares are one number for an edge and a head; that of all edges
-and features is never written in version 1. Heads stand one behind the other, or their mean is taken.
+and features is never written in version 1. Heads stand one after the other, or their mean is taken.
 
 Notation   Ω -> value;  Ω_t -> query;  φ, ψ, χ -> from_source, from_target, from_edge;  Ω_e -> edge
            f_e -> edges.features

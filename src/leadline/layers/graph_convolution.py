@@ -2,7 +2,7 @@
 
     h'_i = β + Ω Σ_{e → i} w_e h_{source(e)}        kipf: w of A + I;    kipf_after: w of A, and h_i besides      (1)
 
-Ω is linear, so it is applied before the sum or behind it, whichever is narrower. Of a graph's own numbers the sum never
+Ω is linear, so it is applied before the sum or after it, whichever is narrower. Of a graph's own numbers the sum never
 changes: it is computed once.
 
 Notation   Ω, β -> map.weight, map.bias;  w_e -> leadline.layers.edge_weights

@@ -49,7 +49,7 @@ class SageLayer(nn.Module):
         return neighbours if self.own is None else neighbours + self.own(h[: edges.num_targets])  # eqs. 3, 1
 
     def _means(self, h: Tensor, edges: Edges) -> Tensor:
-        """β + Ω mean, the mean before or behind Ω, where it is narrower."""
+        """β + Ω mean, the mean before or after Ω, where it is narrower."""
         ring = edges if self.own is not None else once(edges, "looped", edges.with_loops)
         w = mean_weights(ring, h.dtype)
         if self.map.in_features <= self.map.out_features:

@@ -1,4 +1,4 @@
-"""Layers on a graph, one behind another: what goes on past them, and which of them the end reads.
+"""Layers on a graph, one after another: what goes on past them, and which of them the end reads.
 
     h_{k+1} = a[layer_k(h_k)]                       residual "none"                                               (1)
     h_{k+1} = a[layer_k(h_k)] + h_k                 residual "sum", where the widths agree                        (2)
@@ -34,7 +34,7 @@ class GraphStack(nn.Module):
         dim_input, dim, num_layers: F, widths of the layers, and how many.
         dim_last: width of the last layer, which then has no activation; None is one like the others.
         activation: a name in `leadline.layers.activation.ACTIVATIONS`.
-        p_drop: of what the layers behind the first one read.
+        p_drop: of what the layers after the first one read.
         residual, jumping: as in eqs. 1 to 4.
 
     >>> from leadline.layers.graph_convolution import GraphConvolution

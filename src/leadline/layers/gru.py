@@ -5,7 +5,7 @@
     n_t = tanh(W_n x_t + b_n + r_t * (U_n h_{t-1} + c_n))             candidate                 (3)
     h_t = u_t * h_{t-1} + (1 - u_t) * n_t,     y_t = h_t                                        (4)
 
-In (3) the reset gate acts behind the matrix; in `leadline.layers.lecture_gru` before it. The two are different
+In (3) the reset gate acts after the matrix; in `leadline.layers.lecture_gru` before it. The two are different
 functions, unless U_n is diagonal. A row of one step takes no kernel of whole rows: it is two products and what follows.
 
 Notation   s the sigmoid;  W_r, W_u, W_n, one above the other -> kernel.weight_ih_l0, U -> kernel.weight_hh_l0,
@@ -45,7 +45,7 @@ class GRU(nn.Module):
         self.kernel: Any = nn.GRU(self.dim, self.dim_output, bias=bias, batch_first=True)
 
     def forward(self, x: Tensor, state: State | None = None, there: Tensor | None = None) -> tuple[Tensor, State]:
-        """Every step, and the state behind the last one that is there."""
+        """Every step, and the state after the last one that is there."""
         check_steps(self, x, state, there)
         x = x.to(self.kernel.weight_ih_l0.dtype)
         (h,) = state or (x.new_zeros(len(x), self.dim_output),)

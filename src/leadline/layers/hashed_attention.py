@@ -127,5 +127,5 @@ def _in_place(x: Tensor, rank: Tensor) -> Tensor:
 
 
 def _two_pieces(x: Tensor, blank: float = 0.0) -> Tensor:
-    """Each piece behind the one before it, the first behind `blank`; (…, piece, K) -> (…, 2 piece, K)."""
+    """Each piece after the one before it, the first after `blank`; (…, piece, K) -> (…, 2 piece, K)."""
     return torch.cat([F.pad(x, (0, 0, 0, 0, 1, -1), value=blank), x], -2)

@@ -2,7 +2,7 @@
 
     y = [a[w_1 ⋆ x], a[w_3 ⋆ a[u_3 x]], a[w_5 ⋆ a[u_5 x]], a[u_max max_3(x)]]        (1)
 
-Every branch keeps the size of the picture, so their channels stand in one row behind each other. The 1×1 maps u in
+Every branch keeps the size of the picture, so their channels stand in one row one after another. The 1×1 maps u in
 front of larger kernels cut the number of channels, and with it the weights.
 
 Notation   w_K -> branches[…], kernels of K taps;  u -> the 1×1 maps;  a -> ReLU;  max_3 -> largest of 3×3, stride 1

@@ -37,7 +37,7 @@ def weights_for(kernel: nn.RNNBase) -> list[Tensor]:
 
 
 def in_one_piece(weights: Sequence[Tensor]) -> list[Tensor]:
-    """W, U, b and c one behind the other in memory; of a layer without b and c these are 0.
+    """W, U, b and c one after the other in memory; of a layer without b and c these are 0.
 
     >>> W, U, b, c = in_one_piece([torch.ones(4, 2), torch.ones(4, 1)])
     >>> [part.storage_offset() for part in (W, U, b, c)], float(b.sum() + c.sum())

@@ -5,7 +5,7 @@
     n_t = tanh(V [r_t * z_{t-1}, x_t])                  candidate                                (3)
     z_t = u_t * z_{t-1} + (1 - u_t) * n_t,     y_t = z_t                                         (4)
 
-No offsets. `leadline.layers.GRU` resets behind the matrix, r_t * (V_z z_{t-1}). An elementwise product changes places
+No offsets. `leadline.layers.GRU` resets after the matrix, r_t * (V_z z_{t-1}). An elementwise product changes places
 with a matrix only where that is diagonal: only then is one the other (`from_gru`, `to_gru`).
 
 Notation   s the sigmoid;  G -> keep;  H -> reset;  V -> candidate, V_z its columns on the state
@@ -44,7 +44,7 @@ class LectureGRU(nn.Module):
         self.keep, self.reset, self.candidate = (nn.Linear(both, self.dim_output, bias=False) for _ in range(3))
 
     def forward(self, x: Tensor, state: State | None = None, there: Tensor | None = None) -> tuple[Tensor, State]:
-        """Every step, and the state behind the last one that is there."""
+        """Every step, and the state after the last one that is there."""
         check_steps(self, x, state, there)
         return loop(self._step, x, state or (x.new_zeros(len(x), self.dim_output),), there)
 
@@ -101,7 +101,7 @@ def to_gru(layer: LectureGRU) -> GRU:
 def _check_diagonal(matrix: Tensor) -> None:
     if not torch.equal(matrix, matrix.diag().diag()):
         raise UserError(
-            "a reset before the matrix is one behind it only where that matrix is diagonal",
+            "a reset before the matrix is one after it only where that matrix is diagonal",
             got="a matrix from state to candidate with other entries",
             do="Keep the layer as it is, or train the other from the start",
         )

@@ -45,7 +45,7 @@ class LectureLSTM(nn.Module):
         self.mix = nn.Linear(self.dim_output, self.dim_output, bias=False)
 
     def forward(self, x: Tensor, state: State | None = None, there: Tensor | None = None) -> tuple[Tensor, State]:
-        """Every step, and hidden units and cell behind the last one that is there."""
+        """Every step, and hidden units and cell after the last one that is there."""
         check_steps(self, x, state, there, parts=2)
         nothing = x.new_zeros(len(x), self.dim_output)
         return loop(self._step, x, state or (nothing, nothing), there)

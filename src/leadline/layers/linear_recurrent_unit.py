@@ -6,7 +6,7 @@
     γ   = √(1 - |λ|²)                       at first: white noise then gives states of one size    (4)
 
 h, λ, B and C are complex, x and y real. Any z_t = A z_{t-1} + E x_t with A = P diag(λ) P⁻¹ is (1), of h = P⁻¹ z. All
-steps are one scan. Nothing here is nonlinear: that is left to what stands behind.
+steps are one scan. Nothing here is nonlinear: that is left to what stands after.
 
 Notation   ν -> log_rate;  φ -> phase;  log γ -> log_scale;  B -> read, rows real and imaginary by turns;
            C -> write, columns real part and minus imaginary part by turns;  D -> through;  N states
@@ -79,7 +79,7 @@ class LRU(nn.Module):
     def forward(
         self, x: Tensor, state: tuple[Tensor, ...] | None = None, there: Tensor | None = None
     ) -> tuple[Tensor, tuple[Tensor, ...]]:
-        """Every step, and the state behind the last one that is there."""
+        """Every step, and the state after the last one that is there."""
         check_steps(self, x, state, there, width=(self.dim_state, 2))
         x = _lowered(x)
         scaled = self.read.weight * self.log_scale.exp().repeat_interleave(2)[:, None]  # γ B: far smaller than B x

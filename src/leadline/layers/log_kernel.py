@@ -22,7 +22,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-_Part = tuple[Tensor, Tensor]  # M_i (…, T, 1), and what stands behind e^{M_i} in eq. 3 (…, T, K')
+_Part = tuple[Tensor, Tensor]  # M_i (…, T, 1), and what stands after e^{M_i} in eq. 3 (…, T, K')
 
 
 def log_kernel_attend(
@@ -65,7 +65,7 @@ def _summed(log_q: Tensor, log_k: Tensor, v: Tensor, square: bool = False) -> _P
 
 
 def _before(log_q: Tensor, log_k: Tensor, v: Tensor, piece: int, low: float) -> list[_Part]:
-    """Of all keys that are not behind a query, in parts."""
+    """Of all keys that are not after a query, in parts."""
     T = v.shape[2]
     while piece >= 2 * T:
         piece //= 2

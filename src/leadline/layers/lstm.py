@@ -51,7 +51,7 @@ class LSTM(nn.Module):
             nn.init.ones_(keep)
 
     def forward(self, x: Tensor, state: State | None = None, there: Tensor | None = None) -> tuple[Tensor, State]:
-        """Every step, and hidden units and cell behind the last one that is there."""
+        """Every step, and hidden units and cell after the last one that is there."""
         check_steps(self, x, state, there, parts=2)
         x = x.to(self.kernel.weight_ih_l0.dtype)
         nothing = x.new_zeros(len(x), self.dim_output)

@@ -97,7 +97,7 @@ class ManyRows:
         self.unembed = rounded(parts.unembed)
 
     def step(self, choose: bool) -> None:
-        """Scores behind the next words, or behind the likeliest ones if it is to choose them."""
+        """Scores after the next words, or after the likeliest ones if it is to choose them."""
         h, branch = self.next.enter(choose), None
         for (look, think), room in zip(self.parts.layers, self.cache.rooms, strict=True):
             attention: Any = look.branch

@@ -8,7 +8,7 @@
     diagonal   h'_i = β + Ω ((1 + ε) h_i + agg_i)         ε learned                                                (5)
     separate   h'_i = β + Ψ h_i + Ω agg_i                 = β + [Ω Ψ] [agg_i; h_i]                                 (6)
 
-Several aggregations stand one behind the other in agg_i (Corso et al., 2020); then h_i is beside them as in (6). Where
+Several aggregations stand one after the other in agg_i (Corso et al., 2020); then h_i is beside them as in (6). Where
 no edge ends, agg_i is 0. Weights of edges count in (1) and (3).
 
 Notation   Ω, β -> map;  Ψ -> own.weight;  ε -> epsilon

@@ -41,7 +41,7 @@ class MinGRU(nn.Module):
     def forward(
         self, x: Tensor, state: tuple[Tensor, ...] | None = None, there: Tensor | None = None
     ) -> tuple[Tensor, tuple[Tensor, ...]]:
-        """Every step, and the state behind the last one that is there."""
+        """Every step, and the state after the last one that is there."""
         check_steps(self, x, state, there)
         gate, value = wide(self.gate_value(x)).chunk(2, -1)
         return gated_scan(gate, value, state, there)  # eqs. 1 and 2

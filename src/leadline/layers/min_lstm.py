@@ -42,7 +42,7 @@ class MinLSTM(nn.Module):
     def forward(
         self, x: Tensor, state: tuple[Tensor, ...] | None = None, there: Tensor | None = None
     ) -> tuple[Tensor, tuple[Tensor, ...]]:
-        """Every step, and the state behind the last one that is there."""
+        """Every step, and the state after the last one that is there."""
         check_steps(self, x, state, there)
         forget, write, value = wide(self.gates_value(x)).chunk(3, -1)
         gate = F.logsigmoid(forget) - F.logsigmoid(write)  # eq. 2

@@ -91,7 +91,7 @@ class Parts:
         embed: (V, D).
         place: what is added for a place, if anything.
         layers: attention and feed-forward network of each.
-        leave: the norm behind them.
+        leave: the norm after them.
         unembed: (V, D).
     """
 
@@ -145,7 +145,7 @@ class NextWord:
         return [self.scores, self.best, self.where, self.mass]
 
     def given(self, scores: Tensor, allowed: Tensor | None = None) -> None:
-        """Eq. 1 of scores that came from elsewhere, as those behind prompts; and the words (V,) that may be chosen."""
+        """Eq. 1 of scores that came from elsewhere, as those after prompts; and the words (V,) that may be chosen."""
         self.allowed.fill_(1) if allowed is None else self.allowed.copy_(allowed)
         self.scores.copy_(scores)
         self.best.fill_(-torch.inf)

@@ -105,7 +105,7 @@ class OneRow:
         self.score = _Product(parts.unembed, None, parts.leave)
 
     def step(self, choose: bool) -> None:
-        """Scores behind the next word, or behind the likeliest one if it is to choose it."""
+        """Scores after the next word, or after the likeliest one if it is to choose it."""
         h, at = self.next.enter(choose), self.next.places.at
         new = lambda product, dtype: torch.empty(1, product.rows, dtype=dtype, device=h.device)  # noqa: E731
         for (read, out, widen, narrow), room, (look, _) in zip(self.layers, self.cache.rooms, self.parts.layers):

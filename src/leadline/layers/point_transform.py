@@ -4,7 +4,7 @@
     A    = I + M(a(N(max_m h_m))),   M a network of two hidden layers whose last map begins at 0                   (2)
     y_m  = A x_m                                                                                                   (3)
 
-It begins as the identity, and sees no order. The widest vector is normalised once for a cloud, behind the maximum, and
+It begins as the identity, and sees no order. The widest vector is normalised once for a cloud, after the maximum, and
 not for every point: that costs a third. Where A has many rows, it is kept near a rotation by a regulariser,
 `leadline.regularize.Orthogonal`, which adds ‖I - A Aᵀ‖².
 
@@ -24,7 +24,7 @@ from leadline.layers.set_pool import SetPool
 
 
 def pointwise(*widths: int) -> nn.Sequential:
-    """Linear maps of each point alone, each with a normalisation and a ReLU behind it.
+    """Linear maps of each point alone, each with a normalisation and a ReLU after it.
 
     >>> pointwise(3, 8, 16)(torch.zeros(2, 5, 3)).shape
     torch.Size([2, 5, 16])

@@ -2,7 +2,7 @@
 
     y, state = layer(x, state, there)                                                            (1)
 
-x (B, T, D) gives y (B, T, D') at each step, and the state behind the last step that is there, each part (B, …). `state`
+x (B, T, D) gives y (B, T, D') at each step, and the state after the last step that is there, each part (B, …). `state`
 None begins with the layer's own first state, `there` (B, T) None has every step. A step that is not there leaves the
 state as it is. Called again and again with T = 1 and the state of before, a layer streams: what it gives is that of one
 call, and what it keeps does not grow.

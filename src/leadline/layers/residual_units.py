@@ -4,8 +4,8 @@
     plain        f = C3 a N C3 a N                 two 3x3 kernels                                    (2)
     bottleneck   f = C1 a N C3 a N C1 a N          C -> c by 1x1, 3x3 among c, c -> C by 1x1          (3)
 
-S is the identity where the shapes agree, else a 1x1 kernel behind a mean over stride x stride places. Nothing stands on
-the way of (1) behind the sum, so a stack of units is the identity plus what the branches add.
+S is the identity where the shapes agree, else a 1x1 kernel after a mean over stride x stride places. Nothing stands on
+the way of (1) after the sum, so a stack of units is the identity plus what the branches add.
 
 Paper      S keeps one place in stride x stride there; the mean keeps what all of them hold (He et al., 2019)
 Notation   S -> skip,  f -> branch,  C3, C1 convolutions,  N -> norm,  a ReLU,  c -> bottleneck
@@ -79,7 +79,7 @@ class BottleneckUnit(nn.Module):
 
 
 def projection(channels: int, dim_output: int, fewer: nn.Module) -> nn.Sequential:
-    """A 1x1 kernel behind `fewer`, which leaves fewer places; a stride of the kernel itself would do the same work, but
+    """A 1x1 kernel after `fewer`, which leaves fewer places; a stride of the kernel itself would do the same work, but
     its gradient ends some processes (torch 2.13 on a CPU, channels last).
 
     >>> projection(8, 16, nn.MaxPool2d(1, 2))[1].stride

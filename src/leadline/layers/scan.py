@@ -325,7 +325,7 @@ def shares(B: int, T: int, D: int, enough: int) -> tuple[int, int]:
 def _blocks(a: Tensor, b: Tensor, first: Tensor, out: Tensor, back: bool, M: int, K: int) -> Tensor:
     """One block of M chunks of K steps after another; the last state.
 
-    A block is copied, step behind step, and stays near the processor. In a large tensor the same step of all rows often
+    A block is copied, step after step, and stays near the processor. In a large tensor the same step of all rows often
     lies at places of which a cache can hold but few at once.
     """
     turn, (B, D) = -1 if back else 1, first.shape
@@ -403,7 +403,7 @@ def _adjacent(t: Tensor) -> bool:
 
 
 def _laid_out(t: Tensor) -> Tensor:
-    """One number behind the other. `contiguous` leaves a tensor without any as it is, whatever its strides."""
+    """One number after the other. `contiguous` leaves a tensor without any as it is, whatever its strides."""
     return t.contiguous() if t.numel() else t.new_empty(t.shape)
 
 

@@ -4,14 +4,14 @@
 
 A program has a chunk of the steps of a few channels of a row, all of it in registers. It joins its steps by
 (a, h), (b, k) -> (a b, b h + k), waits for the state that the program before it tells, tells its own, and only then
-makes its steps of it. Programs take numbers when they begin, later chunks of all rows behind earlier ones, so that the
+makes its steps of it. Programs take numbers when they begin, later chunks of all rows after earlier ones, so that the
 one that is waited for is always at work. A state and the mark that it is there are one word of 64 bits, told by a plain
 store and asked for until it comes: nothing else has to be in order. Sums have one order, that of the chain, and results
 are the same each time.
 
 To be told takes as long as moving several megabytes: `tiles` makes chunks so long that what all chains read meanwhile
 is more. A thread has neighbouring steps of 16 bytes of channels, which it joins alone; then threads join theirs. Back
-in time it is the same from the last step to the first, with the a of the step behind. An a that is the same at all
+in time it is the same from the last step to the first, with the a of the step after. An a that is the same at all
 steps is read once, and its gradient added up in registers.
 
 Shapes     a (B, T, D), (1, T, D), (B, 1, D) or (1, 1, D), of any strides;  b, h, g (B, T, D);  first (B, D);  a last
@@ -57,7 +57,7 @@ def last(x, STEPS: tl.constexpr):
 
 
 @triton.jit
-def turned(x, i):  # the last segment comes first, each other one behind
+def turned(x, i):  # the last segment comes first, each other one after
     return tl.gather(x, tl.where(i > 0, i - 1, x.shape[0] - 1), 0)
 
 

@@ -4,7 +4,7 @@
     y_b     = f(x_b[order_b]), put back at order_b;   0 where a step is not there           (2)
     last_b  = y_b at the last step that is there;     the first state where none is         (3)
 
-A recurrence never looks ahead, so what stands behind the last step that is there changes nothing before it: a fast
+A recurrence never looks ahead, so what stands after the last step that is there changes nothing before it: a fast
 kernel may run over it. Where rows are padded at their end, as data are, (1) leaves everything in its place; gaps inside
 of a row are closed by it.
 
@@ -93,7 +93,7 @@ def put_back(y: Tensor, order: Tensor, there: Tensor) -> Tensor:
 
 
 def closed(x: Tensor, there: Tensor) -> tuple[Tensor, Tensor]:
-    """Rows without gaps: x in the order of eq. 1, 0 behind what is there; and that order."""
+    """Rows without gaps: x in the order of eq. 1, 0 after what is there; and that order."""
     order = order_of(there)
     return taken(x.masked_fill(~there[..., None], 0.0), order), order
 

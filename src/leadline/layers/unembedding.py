@@ -36,7 +36,7 @@ _ROUND = 64  # words
 
 
 def rounded(t: Tensor) -> Tensor:
-    """On a GPU, whose matrix products are made for round numbers, with zeros behind up to a multiple of 64 words."""
+    """On a GPU, whose matrix products are made for round numbers, with zeros after up to a multiple of 64 words."""
     missing = -len(t) % _ROUND if t.is_cuda else 0
     return F.pad(t, (*((0, 0) * (t.dim() - 1)), 0, missing)) if missing else t
 

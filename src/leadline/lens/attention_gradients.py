@@ -1,10 +1,10 @@
 """How a transformer learns, layer by layer: gradients of queries, keys and values, and what branches add to the stream.
 
-    g_q = |∂L / ∂W_q|,   likewise of k, v and of the map behind them                                (1)
+    g_q = |∂L / ∂W_q|,   likewise of k, v and of the map after them                                (1)
     share = rms(branch(h)) / rms(h)                                                                 (2)
 
 At the first weights attention is nearly even, and what even attention says hardly depends on its scores: gradients of
-queries and keys are then far below those of values. Where norms stand behind the sum, gradients of (1) shrink towards
+queries and keys are then far below those of values. Where norms stand after the sum, gradients of (1) shrink towards
 the first layers. (2) says how much of the stream a branch writes anew.
 
 Notation   W_q, W_k, W_v -> rows of `query_key_value`, or `query` and `key_value`, or torch's `in_proj_weight`;

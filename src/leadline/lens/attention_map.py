@@ -4,7 +4,7 @@
     rollout     = Π_l ½ (mean over heads of weight^l + I)                       (Abnar and Zuidema, 2020)  (2)
 
 (1) is computed again from queries and keys, masks and biases among them, for the kernels that use it do not show it. Of
-(2), row i says how much of each token of the row has come to place i behind the last layer, if values were only mixed.
+(2), row i says how much of each token of the row has come to place i after the last layer, if values were only mixed.
 
 Notation   q, k queries and keys of a head;  l the layers
 Shapes     weights (B, H, T, S) of each attention
@@ -199,7 +199,7 @@ def _names(call: Heard, words: tuple[tuple[str, ...], ...], source: int | None) 
     if not words or len(call.weights) != len(words):
         return (), ()
     parts = [words]
-    if source is not None:  # a row is the source and, behind it, what the decoder reads
+    if source is not None:  # a row is the source and, after it, what the decoder reads
         head, tail = tuple(row[:source] for row in words), tuple(row[source:] for row in words)
         crossed = isinstance(call.module, CrossAttention)
         reads = "encoder" in call.name.split(".")[0]

@@ -83,7 +83,7 @@ def graph_spectrum(source: Any, *, normalised: bool = True, num: int = 8) -> Gra
 
     Args:
         source: a graph, or data, a run or a network that has one; at most 3,000 nodes. Directions are left out.
-        num: waves that are drawn, at least 1: the slowest behind the constant one, and the fastest.
+        num: waves that are drawn, at least 1: the slowest after the constant one, and the fastest.
 
     >>> import torch
     >>> from leadline.data.edges import Edges

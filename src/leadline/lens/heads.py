@@ -32,7 +32,7 @@ class Heard:
     """One call of attention.
 
     Args:
-        name: path of the module that made it, with the number of the call behind it from the second on.
+        name: path of the module that made it, with the number of the call after it from the second on.
         weights: (B, H, T, S).
         module: that module.
     """
@@ -214,7 +214,7 @@ def _asked_for_weights(module: nn.MultiheadAttention, keep: Callable[[Tensor], N
 
 @contextmanager
 def _without(module: nn.MultiheadAttention, heads: Sequence[int]) -> Iterator[None]:
-    """Inside, the map behind some heads is 0: the module reads a changed copy of its weight, which stays as it is."""
+    """Inside, the map after some heads is 0: the module reads a changed copy of its weight, which stays as it is."""
     own = module.out_proj._parameters["weight"]
     cut = own.detach().clone().unflatten(1, (module.num_heads, -1))  # type: ignore[union-attr]
     cut[:, list(heads)] = 0

@@ -3,7 +3,7 @@
     M_{ij} = 1  where query i may look at key j                                                     (1)
     R_l    = [M_l R_{l-1} > 0],    R_0 = I                                                          (2)
 
-Row i of (2) has the tokens of which something can have come to place i behind layer l: a layer adds what it looks at to
+Row i of (2) has the tokens of which something can have come to place i after layer l: a layer adds what it looks at to
 what it has, so M has its diagonal. A band of w neighbours reaches l w places; a token that all look at, and that looks
 at all, needs two layers for any distance. (2) says what can happen; `measured_reach` changes the tokens of a real model
 one at a time and sees what does.

@@ -1,10 +1,10 @@
 """What a language model would say after each of its layers (nostalgebraist, 2020).
 
-    score^l = unembed(norm(h^l)),     h^l -> the stream behind layer l, h^0 -> the embeddings               (1)
+    score^l = unembed(norm(h^l)),     h^l -> the stream after layer l, h^0 -> the embeddings               (1)
     p^l     = softmax(score^l)_y,     rank^l = 1 + how many tokens score higher than y                      (2)
 
-The layers behind l hand on what they read, so whatever the model does between its last layer and its scores is done
-here too. Behind the last layer (1) is the model's own answer.
+The layers after l hand on what they read, so whatever the model does between its last layer and its scores is done
+here too. After the last layer (1) is the model's own answer.
 
 Notation   y the token that comes next, or that is asked for
 Shapes     probability, rank (L + 1, B, T)
@@ -168,5 +168,5 @@ def handing_on(layers: Sequence[nn.Module]) -> Iterator[None]:
 
 
 def _next(x: Tensor) -> Tensor:
-    """The token behind each place; none behind the last."""
+    """The token after each place; none after the last."""
     return torch.cat([x[:, 1:], torch.full_like(x[:, :1], NOTHING)], 1).cpu().long()

@@ -4,7 +4,7 @@
     top-k    the k likeliest                                                                         (2)
     nucleus  the fewest that hold p of the mass                   (Holtzman et al., 2019)            (3)
 
-The tail behind them is long: each token of it is all but impossible, and together they often have a tenth of the mass,
+The tail after them is long: each token of it is all but impossible, and together they often have a tenth of the mass,
 which plain sampling draws from every tenth word.
 
 Notation   τ -> temperature
@@ -37,7 +37,7 @@ class NextToken(View):
     """What may come next.
 
     Args:
-        words: of the row, up to the place behind which it is asked.
+        words: of the row, up to the place after which it is asked.
         tokens: all of the vocabulary, the likeliest first, (V,); names: what the first of them say.
         probability: eq. 1, (V,).
         top_k: k of eq. 2; top_mass: what they hold.
@@ -86,7 +86,7 @@ def next_token(
     temperature: float = 1.0,
     split: str = "val",
 ) -> NextToken:
-    """The distribution behind a text, or at a place of it. The model is left as it was.
+    """The distribution after a text, or at a place of it. The model is left as it was.
 
     Args:
         model: a run or a module that scores tokens at every place.

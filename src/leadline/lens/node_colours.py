@@ -3,7 +3,7 @@
     c_i^{t+1} = new name of (c_i^t, {{ c_j^t : j → i }})                                                         (1)
 
 (1) begins with what nodes have, and ends where the number of colours no longer grows. Two nodes of one colour have the
-same numbers behind any stack of layers that sum, average, compare or attend to what neighbours send, whatever the
+same numbers after any stack of layers that sum, average, compare or attend to what neighbours send, whatever the
 weights; two graphs with the same colours, each as often, have the same answer. What a network of yours makes of it is
 measured: `within` is the largest difference of its answers inside a colour, which is rounding, and `between` the least
 between colours, which is 0 where it tells apart less than it could.
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 class NodeColours(View):
     """Args:
     colours: of the nodes when they no longer change, (N,), by the order of their first nodes.
-    counts: colours before the first round and behind each.
+    counts: colours before the first round and after each.
     alike: groups of two and more nodes of one colour, the largest first.
     graphs_alike: groups of two and more graphs with the same colours, of a union of graphs.
     within, between: of a network's answers, as above; nan where no network was given.
@@ -118,7 +118,7 @@ def node_colours(source: Any, *, features: bool = True, rounds: int | None = Non
 
 
 def refined(graph: Graph, rounds: int, features: bool = True) -> tuple[np.ndarray, tuple[int, ...]]:
-    """Eq. 1: colours (N,), and how many there were before the first round and behind each."""
+    """Eq. 1: colours (N,), and how many there were before the first round and after each."""
     columns = [graph.x.double().cpu().numpy()] if features else []
     if graph.kind is not None:
         columns.append(graph.kind.double().cpu().numpy()[:, None])

@@ -7,7 +7,7 @@ Where a layer takes the mean over a node and its neighbours and half of the unit
 expectation (Xu et al., 2018): nodes in a dense place are lost in the crowd, and nodes at the end of a path keep to
 themselves. `overlap` is Σ_j min(I_ij, W_ij), 1 where they are the same.
 
-Notation   h_i^K what node i has behind the last layer, x_j what node j brings
+Notation   h_i^K what node i has after the last layer, x_j what node j brings
 """
 
 from __future__ import annotations

@@ -153,7 +153,7 @@ def passings(model: nn.Module, asked: Tensor | None = None) -> list[Passing]:
 
 
 def states(model: nn.Module, x: Tensor | None = None) -> tuple[tuple[str, ...], list[Tensor]]:
-    """What stands at the nodes before the first layer and behind each one, with names; what comes between two layers,
+    """What stands at the nodes before the first layer and after each one, with names; what comes between two layers,
     such as an activation or a skip, belongs to the first.
 
     Args:

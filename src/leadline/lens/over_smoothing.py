@@ -3,7 +3,7 @@
     energy   E(H) = ½ Σ_ij A_ij ‖h_i / √(1 + d_i) - h_j / √(1 + d_j)‖² / ‖H‖²      = tr(Hᵀ L~ H) / tr(Hᵀ H)       (1)
     spread   S(H) = Σ_i ‖h_i - mean h‖² / ‖H‖²                                                                   (2)
 
-(1) is the Dirichlet energy of what stands at the nodes behind each layer, by its own size: between 0, where neighbours
+(1) is the Dirichlet energy of what stands at the nodes after each layer, by its own size: between 0, where neighbours
 are alike up to degrees, and 2. It is 0 for what a deep stack of normalised sums tends to, and (2) for what a deep stack
 of means does. A network whose (1) or (2) falls by the same factor layer by layer forgets which node is which
 (Li et al., 2018; Oono and Suzuki, 2020); skips keep it.
@@ -36,7 +36,7 @@ _LEAST = 1e-17  # drawn for what is 0
 class OverSmoothing(View):
     """Args:
     names: "input", then the layers.
-    energy, spread: eqs. 1 and 2, before the first layer and behind each.
+    energy, spread: eqs. 1 and 2, before the first layer and after each.
     rate: factor by which a layer changes the spread, a geometric mean; nan where there is one layer.
     """
 
@@ -68,7 +68,7 @@ class OverSmoothing(View):
 
 
 def over_smoothing(model: Any) -> OverSmoothing:
-    """How alike nodes are behind every layer.
+    """How alike nodes are after every layer.
 
     Args:
         model: a run, or a network that holds a graph. It is left as it was.

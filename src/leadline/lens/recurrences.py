@@ -38,7 +38,7 @@ class Reading:
     """One recurrent layer and what it read.
 
     Args:
-        name: path of the layer, with its number behind it in a stack of torch's.
+        name: path of the layer, with its number after it in a stack of torch's.
         layer: a copy, in float64 on the CPU.
         x: (B, T, D), in the order in which the layer read it.
         there: (B, T), which steps a row has; None where it has all.
@@ -61,7 +61,7 @@ class Reading:
         return torch.ones(self.x.shape[:2], dtype=torch.bool) if self.there is None else self.there
 
     def states(self) -> list[State]:
-        """The state before the first step, and behind each, T + 1 of them."""
+        """The state before the first step, and after each, T + 1 of them."""
         _, state = self.layer(self.x[:, :1], self.first, torch.zeros_like(self.has[:, :1]))
         passed = [state]
         for t in range(self.x.shape[1]):

@@ -150,7 +150,7 @@ def embedding_of(model: nn.Module, x: Tensor) -> tuple[str, nn.Embedding]:
 
 
 def layers_of(model: nn.Module, called: Sequence[str], layers: str | None = None) -> list[tuple[str, nn.Module]]:
-    """Paths and modules of the layers that stand one behind the other: of the last stack that attends.
+    """Paths and modules of the layers that stand one after the other: of the last stack that attends.
 
     Args:
         called: paths of attentions, in the order of the calls.

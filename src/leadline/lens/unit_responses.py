@@ -202,7 +202,7 @@ def _rows(seen: Read, shape: tuple[int, ...], name: str) -> tuple[tuple[tuple[st
     """Words, or numbers (B, T, C), where they go with the layer's steps; else each step's own number."""
     num, steps = shape
     words, source = seen.words, getattr(seen.model, "len_source", None)
-    if words and source is not None:  # a row is the source and, behind it, what the decoder reads
+    if words and source is not None:  # a row is the source and, after it, what the decoder reads
         words = tuple(row[:source] if name.startswith("encoder") else row[source:] for row in words)
     if words and len(words) == num and len(words[0]) == steps:
         return words, np.zeros((0, 0, 0))

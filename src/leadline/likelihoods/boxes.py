@@ -115,7 +115,7 @@ class Boxes(Likelihood):
         classes = _at(said.classes, cell).log_softmax(-1)
         wrong = -classes.gather(-1, code[..., None]).squeeze(-1)
         each = self.coordinate * (near + off) + F.softplus(-confidence.squeeze(-1)) + wrong
-        nowhere = said.confidence.shape[1]  # a place behind the last, for objects that no predictor has
+        nowhere = said.confidence.shape[1]  # a place after the last, for objects that no predictor has
         taken = said.confidence.new_zeros(len(y), nowhere + 1)
         taken = taken.scatter(1, torch.where(has, slot, nowhere), 1.0)[:, :nowhere]
         empty = ((1 - taken) * F.softplus(said.confidence)).sum(1)

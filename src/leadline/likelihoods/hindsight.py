@@ -14,7 +14,7 @@
     g_o   = g_{o-1} + η (missed - (1 - level))   missed: the share of H intervals for v_o that do not hold it     (10)
     ends' = c + f k^q t e^g (ends - m)           the interval of a level                                          (11)
 
-Sums are over what lies behind the training part and is known at o: only values that have come by the origin of a
+Sums are over what lies after the training part and is known at o: only values that have come by the origin of a
 forecast have a part in it. A share is the mean of what it may be, each as likely as it makes the errors that came,
 where they follow Laplace's law of a scale that nobody knows: (3) is the integral over it, with n values of the usual
 size put before all others. Errors count by their size, not by its square, so that one storm does not outweigh what is
@@ -24,7 +24,7 @@ has been right on values that it did not learn from. Until they speak, forecasts
 the same values have chosen its epoch. Where neither has told more than the value of a season ago, that is what is
 forecast. The spread that a network learns is that of the rows that it learned from. By (6) laws are wider where the
 steps of a window are longer than those of training, and narrower where they are shorter, as far as these have told how
-far values stray: there is more to fear in a storm than in the calm behind it, and next to nothing where a series has
+far values stray: there is more to fear in a storm than in the calm after it, and next to nothing where a series has
 come to rest. By (7) they are besides as wide as they have missed, and by (9) their intervals wider while few windows
 have told so. By (10) intervals grow with every value outside of them and shrink a little with every one inside, so that
 over a long time they hold the share that they promise, whatever the series does (Gibbs and Candès, 2021). A score of V'
@@ -147,7 +147,7 @@ def of_parts(
 
 
 def at_end(inputs: Windows, law: Prediction | None, rows: Split, level: float) -> Tensor:
-    """v, w, q, f and log t e^g behind the last value of a series, (1, 5). Where nothing has come, nothing speaks
+    """v, w, q, f and log t e^g after the last value of a series, (1, 5). Where nothing has come, nothing speaks
     against the network.
 
     Args:
@@ -193,7 +193,7 @@ def _told(inputs: Windows, law: Prediction, rows: Split, level: float, weighed: 
 
 
 def learned(told: _Told, level: float) -> Tensor:
-    """v, w, q, f and log t e^g at each of the N origins of one series in the order of time, and behind the last value:
+    """v, w, q, f and log t e^g at each of the N origins of one series in the order of time, and after the last value:
     (N + 1, 5).
 
     Of two origins with H or more between them in this order there are as many steps between them in time, or more: no
@@ -235,17 +235,17 @@ def _share(missed: Callable[[float], Tensor], against: float, k: Tensor | None =
 
 
 def _known(values: Tensor) -> Tensor:
-    """The sum of values (N, H) of N origins that is known at each of them, and behind the last value: (N + 1, 1)."""
+    """The sum of values (N, H) of N origins that is known at each of them, and after the last value: (N + 1, 1)."""
     N, H = values.shape
     total = torch.zeros(N + H, dtype=torch.float64)
     for h in range(1, H + 1):  # what is h steps ahead is known h origins later
         total[h : h + N] += values[:, h - 1]
-    at = torch.cat([torch.arange(N), torch.tensor([N + H - 1])])  # behind the last value all are known
+    at = torch.cat([torch.arange(N), torch.tensor([N + H - 1])])  # after the last value all are known
     return total.cumsum(0)[at, None]
 
 
 def _paced(beyond: Tensor, level: float) -> Tensor:
-    """g (eq. 10) at each of N origins, and behind the last value, (N + 1, 1).
+    """g (eq. 10) at each of N origins, and after the last value, (N + 1, 1).
 
     Args:
         beyond: logarithm of how wide an interval must have been to hold its value, (N, H).

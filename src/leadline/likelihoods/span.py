@@ -83,7 +83,7 @@ class Span(Likelihood):
             raise DataError(
                 "a span must begin at 0 or later, and end where it begins or later",
                 got=f"{len(wrong)} that do not, the first in row {int(wrong[0])}: {y[wrong[0]].tolist()}",
-                do="Pass the last position of the span itself, not the one behind it",
+                do="Pass the last position of the span itself, not the one after it",
             )
 
     def check_output(self, output: Tensor, y: Tensor) -> None:

@@ -95,7 +95,7 @@ class _Surprise(torch.autograd.Function):
 
 @torch.library.custom_op("leadline::surprise", mutates_args=())
 def surprise_and_slope(scores: Tensor, y: Tensor, count: int) -> tuple[Tensor, Tensor]:
-    """Eqs. 2 and 3 over the first `count` words; what is behind them has a slope of 0."""
+    """Eqs. 2 and 3 over the first `count` words; what is after them has a slope of 0."""
     return _plain(scores, y, count)
 
 

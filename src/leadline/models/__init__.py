@@ -237,12 +237,12 @@ def heads_for(dim: Any, usual: Any) -> Any:
         return usual  # the model itself says what is wrong
     if dim % usual == 0:
         return usual
-    some = range(1, min(dim, 2 * usual))  # one is nearer than what comes behind them
+    some = range(1, min(dim, 2 * usual))  # one is nearer than what comes after them
     return min((1, *(heads for heads in some if dim % (2 * heads) == 0)), key=lambda heads: abs(heads - usual))
 
 
 def _check_task(name: str, task: str | None) -> None:
-    """Refuses a model of text for what it cannot learn: one that sees the words behind a place would copy the next."""
+    """Refuses a model of text for what it cannot learn: one that sees the words after a place would copy the next."""
     own = TEXT_TASKS.get(name)
     if own is None or task is None or task in own:
         return

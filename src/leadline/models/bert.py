@@ -7,7 +7,7 @@
     tags     Ω h_t + β                              of every token                            (5)
     span     (Ω h_t + β) for first and last         -10⁴ where a row is only padded           (6)
 
-Every token looks at all that are not padding. A row of two sentences has `sep` behind each: what stands after the first
+Every token looks at all that are not padding. A row of two sentences has `sep` after each: what stands after the first
 `sep` is segment 1. Whether one sentence follows another is asked with head="classes" on such pairs.
 
 Notation   N layer normalisation;  a -> activation;  W, N of eq. 3 -> transform, transform_norm;  c -> bias;
@@ -59,7 +59,7 @@ class BERT(nn.Module, Configured):
         activation: activation of the feed-forward networks and of the head.
         eps: ε of the normalisations, above 0.
         pad: the token that fills rows, at which nothing looks; None where rows are full.
-        sep: the token behind a sentence; None has one segment only.
+        sep: the token after a sentence; None has one segment only.
 
     >>> x = torch.tensor([[1, 7, 8, 2, 0, 0]])
     >>> BERT(20, 6, 3, head="classes", dim=16, num_heads=2)(x).shape
@@ -159,7 +159,7 @@ class BERT(nn.Module, Configured):
         return h
 
     def _segment(self, x: Tensor) -> Tensor:
-        """1 behind the first `sep`, but for padding."""
+        """1 after the first `sep`, but for padding."""
         if self.sep is None:
             return torch.zeros_like(x)
         ends = (x == self.sep).long()

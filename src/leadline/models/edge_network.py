@@ -32,7 +32,7 @@ class EdgeNetwork(nn.Module, Configured):
         dim_edge_layer: width of edges in the layers.
         num_layers: how many layers, K, at least 1.
         through_edges: whether edges hear of edges that lead to them.
-        p_drop: of what the layers behind the first one read of nodes, from 0 to below 1.
+        p_drop: of what the layers after the first one read of nodes, from 0 to below 1.
         level: "node", "edge" or "graph".
         dim_edge: numbers of an edge that are read; 0 is none.
         readout: of graphs, "mean", "sum" or "max".

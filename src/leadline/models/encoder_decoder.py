@@ -1,14 +1,14 @@
 """Recurrent encoder and decoder, with and without attention (Sutskever, 2014; Bahdanau, 2014; Luong, 2015).
 
     encoder    h <- h + f_l(N h)                       L times, in both directions; m_j = N h_j                  (1)
-    begin      state of g_l = tanh(B_l ζ_l)            ζ_l the state of f_l behind the source: a fixed vector    (2)
+    begin      state of g_l = tanh(B_l ζ_l)            ζ_l the state of f_l after the source: a fixed vector    (2)
     decoder    h <- h + g_l(N h)                       L times, h_t = e_{y_{t-1}} at first                       (3)
     weight     a_{tj} = softmax_j(score(q_t, m_j)),    c_t = Σ_j a_{tj} m_j      over the words of the source    (4)
-    behind     h_t <- tanh(W [N h_t; c_t])             q_t = N h_t                                               (5)
+    after     h_t <- tanh(W [N h_t; c_t])             q_t = N h_t                                               (5)
     inside     g_1 reads [N h_t; c_t] as well          q_t its state before step t; (5) has this c_t             (6)
     score      = E h_t                                 E the rows e_v where tied                                 (7)
 
-With attention "none" (2) is all that the decoder knows of a source, however long that is. With attention behind (5) no
+With attention "none" (2) is all that the decoder knows of a source, however long that is. With attention after (5) no
 state depends on a weight, so the whole target goes through each layer in one call of a fused kernel; inside (6) goes
 step by step. What is kept while it writes is m and the states.
 
@@ -80,7 +80,7 @@ class EncoderDecoder(nn.Module, Configured):
         dim: D, even where sources are read in both directions.
         num_layers: L, at least 1.
         attention: the score of eq. 4, "bilinear", "additive" or "dot", or "none" for a fixed vector.
-        inside: attention stands inside of the step (6), not behind it (5).
+        inside: attention stands inside of the step (6), not after it (5).
         bidirectional: half of the encoder's units read each source from its end.
         p_drop: of a unit of the embeddings and of what layers give, from 0 to below 1.
         p_own: while training, of a word of the target being one of the model's own, from 0 to 1.
@@ -199,7 +199,7 @@ class EncoderDecoder(nn.Module, Configured):
         cache.states = [tuple(part.clone() for part in state) for state in states]
 
     def step(self, x: Tensor, cache: Cache) -> Tensor:
-        """Scores (B, T', V) behind the next words (B, T') of each target; those at place 0 begin it anew."""
+        """Scores (B, T', V) after the next words (B, T') of each target; those at place 0 begin it anew."""
         new, [room] = cache.at[:, :1] == 0, cache.sources
         both = zip(cache.begins, cache.states, strict=True)
         states = [tuple(torch.where(new, a, b) for a, b in zip(*pair, strict=True)) for pair in both]
@@ -218,7 +218,7 @@ class EncoderDecoder(nn.Module, Configured):
         there: Tensor | None = None,
         drops: Sequence[_Drop] | None = None,
     ) -> tuple[Tensor, list[State], Tensor | None]:
-        """Eqs. 3 to 6 of the next words (B, T'): features (B, T', D), states behind them, and weights (B, T', S)."""
+        """Eqs. 3 to 6 of the next words (B, T'): features (B, T', D), states after them, and weights (B, T', S)."""
         every: Sequence[Any] = list(self.drops) if drops is None else drops
         enter, *each, end = every
         h, after, weights = enter(self.embed(words)), [], None
@@ -296,7 +296,7 @@ class EncoderDecoder(nn.Module, Configured):
 
 
 class _Layer(nn.Module):
-    """A recurrent layer behind a normalisation."""
+    """A recurrent layer after a normalisation."""
 
     def __init__(self, branch: nn.Module, dim: int):
         super().__init__()

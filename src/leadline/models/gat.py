@@ -3,7 +3,7 @@
     h_{k+1}^{(n)} = a[β_k + Σ_{m ∈ ne(n) ∪ n} p_nm Ω_k h_k^{(m)}],   p_n = softmax of scores,   h_0 = x           (1)
     answer        = h_K at a node;   of h_K at both ends of an edge;   of the mean of h_K over a graph            (2)
 
-Heads stand one behind the other; those of a last layer that answers are averaged.
+Heads stand one after the other; those of a last layer that answers are averaged.
 
 Notation   Ω_k, β_k, scores -> stack.layers[k], `leadline.layers.graph_attention`;  (2) -> head
 Shapes     numbers of nodes (B, 1), pairs (B, 2) or graphs (B, 1) -> (B, dim_output)
@@ -29,7 +29,7 @@ class GAT(nn.Module, Configured):
         num_layers: how many layers, K, at least 1.
         num_heads: of attention.
         version: 1, or 2, in which each node ranks its neighbours by itself.
-        p_drop: of what the layers behind the first one read, from 0 to below 1.
+        p_drop: of what the layers after the first one read, from 0 to below 1.
         residual: "none", "sum" or "concat".
         jumping: which layers the end reads: "none" is the last; "concat" and "max" all.
         level: "node", "edge" or "graph".

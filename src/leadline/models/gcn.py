@@ -30,7 +30,7 @@ class GCN(nn.Module, Configured):
         dim: width of the layers.
         num_layers: how many layers, K, at least 1.
         norm: "kipf", in which a node is its own neighbour first, or "kipf_after", in which it is added as it is.
-        p_drop: of what the layers behind the first one read, from 0 to below 1.
+        p_drop: of what the layers after the first one read, from 0 to below 1.
         residual: "none", "sum" or "concat".
         jumping: which layers the end reads: "none" is the last; "concat" and "max" all.
         level: "node", "edge" or "graph".

@@ -30,7 +30,7 @@ class GIN(nn.Module, Configured):
         dim_input, dim_output: numbers of a node, and of an answer.
         dim: width of the layers.
         num_layers: how many layers, K, at least 1.
-        p_drop: of what the layers behind the first one read, from 0 to below 1.
+        p_drop: of what the layers after the first one read, from 0 to below 1.
         residual: "none", "sum" or "concat".
         jumping: which layers the end reads: "none" is the last; "concat" and "max" all.
         level: "node", "edge" or "graph".

@@ -146,7 +146,7 @@ class GPT(nn.Module, Configured):
         return made
 
     def step(self, x: Tensor, cache: Cache) -> Tensor:
-        """Scores (B, T', V) behind the next words (B, T') of each row, which stand at `cache.at`."""
+        """Scores (B, T', V) after the next words (B, T') of each row, which stand at `cache.at`."""
         at, room = cache.at, cache.rooms[0].keys.shape[2]
         places = torch.arange(room, device=x.device)
         seen = places <= at[..., None]  # (B, T', L)

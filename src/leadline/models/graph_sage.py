@@ -30,7 +30,7 @@ class GraphSAGE(nn.Module, Configured):
         dim: width of the layers.
         num_layers: how many layers, K, at least 1.
         aggregate: "mean", "max" (of a layer of each neighbour) or "with_self".
-        p_drop: of what the layers behind the first one read, from 0 to below 1.
+        p_drop: of what the layers after the first one read, from 0 to below 1.
         residual: "none", "sum" or "concat".
         jumping: which layers the end reads: "none" is the last; "concat" and "max" all.
         level: "node", "edge" or "graph".

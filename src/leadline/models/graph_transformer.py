@@ -29,7 +29,7 @@ class GraphTransformer(nn.Module, Configured):
         num_heads: of attention.
         num_hops: how many steps far a node looks, R, at least 1.
         positions: whether a score depends on the distance.
-        p_drop: of what the blocks behind the first one read, from 0 to below 1.
+        p_drop: of what the blocks after the first one read, from 0 to below 1.
         level: "node", "edge" or "graph".
         readout: of graphs, "mean", "sum" or "max".
         edge_head: of pairs, "dot" or "mlp".

@@ -120,7 +120,7 @@ class ImageGPT(nn.Module, Configured):
         return Cache.empty(self.num_layers, B, self.num_heads, length, self.dim // self.num_heads, device, dtype)
 
     def step(self, x: Tensor, cache: Cache) -> Tensor:
-        """Scores (B, T', dim_output) behind the next colours (B, T') of each picture, which stand at `cache.at`."""
+        """Scores (B, T', dim_output) after the next colours (B, T') of each picture, which stand at `cache.at`."""
         h = self.dropout(embedded(self.embed, x, "ImageGPT") + self.position(cache.at))
         for block, room in zip(self.blocks, cache.rooms, strict=True):
             h = block(h, room, cache.at)

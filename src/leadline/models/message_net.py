@@ -32,7 +32,7 @@ class MessageNet(nn.Module, Configured):
         num_layers: how many layers, K, at least 1.
         aggregate: "sum", "mean", "max", "min", "std", "kipf" or "attention", or several of them.
         combine: "together", "diagonal" or "separate"; of several aggregations "separate".
-        p_drop: of what the layers behind the first one read, from 0 to below 1.
+        p_drop: of what the layers after the first one read, from 0 to below 1.
         residual: "none", "sum" or "concat".
         jumping: which layers the end reads: "none" is the last; "concat" and "max" all.
         level: "node", "edge" or "graph".

@@ -8,7 +8,7 @@ A convolution of 1x1 is the same full layer at every place, so (1) computes at e
 makes of its neighbourhood.
 
 Notation   C_K, C1, C1' -> body[…].conv;  a ReLU, after a normalisation where norm is not "none"
-Paper      a ReLU stands behind the class maps of (3) too; here a score can be negative. The paper has no normalisation,
+Paper      a ReLU stands after the class maps of (3) too; here a score can be negative. The paper has no normalisation,
            norm="none", and then needs a learning rate of its own
 Shapes     x (B, channels, Y, X) -> (B, dim_output); any Y, X
 Train it   leadline train pictures/ --model NetworkInNetwork --width 96

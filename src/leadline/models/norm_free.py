@@ -16,7 +16,7 @@ not depend on K; (4) bounds the gradient of the first layer from below by Σ 1/K
 
 Notation   f_k, S, α_k, d_k -> blocks[k-1].branch, .skip, .scale, .offset;  K -> len(blocks);  a ReLU
 Papers     (4) Hayou et al. 2021.  (5) De and Smith 2020, who add dropout before the last map: p_drop.  (6) Zhang et al.
-           2019, whose activation stands behind the sum; here before each map, for all five
+           2019, whose activation stands after the sum; here before each map, for all five
 Shapes     x (B, channels, Y, X) -> (B, dim_output), any Y and X
 Train it   leadline train photos/ --model NormFree --scaling skipinit
 """

@@ -10,7 +10,7 @@ is to stay near a rotation, as in the paper, train with `--regularize orthogonal
 
 Notation   A, A' -> turn and mix, `leadline.layers.point_transform`;  φ_1, φ_2 -> low, high;  ρ, ψ -> answer;
            B batch, M points, C columns
-Paper      normalised over the features of each point, and of the cloud behind the maximum, not over the batch: a cloud
+Paper      normalised over the features of each point, and of the cloud after the maximum, not over the batch: a cloud
            stands alone, and padding is exact;
            (4) takes the features of (2) after A', and g; `width` makes all widths smaller or larger
 Shapes     x (B, M, C), or (B, M, C + 1) where a last column is 1 at points that are there -> (B, dim_output), or

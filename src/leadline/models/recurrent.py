@@ -16,7 +16,7 @@ Notation   e_v -> embed.weight[v];  V, b -> read;  f_l -> layers[l].branch;  N -
            Ω, β -> answer;  E -> score;  B batch, T steps, C channels, D width, L layers
 Paper      residuals with a normalisation before each layer are later practice
 Shapes     x (B, T) of tokens, or (B, T, C) of numbers, (B, T) where C is 1; (B, T, C + 1) where a last channel is 1 at
-           steps that are there and 0 behind them -> (B, dim_output), or (B, T, dim_output)
+           steps that are there and 0 after them -> (B, dim_output), or (B, T, dim_output)
 Train it   leadline train mnist1d --model Recurrent --cell gru
 """
 
@@ -131,7 +131,7 @@ class Recurrent(nn.Module, Configured):
     def forward(self, x: Tensor) -> Tensor:
         h, there = self._read(x)
         for number, layer in enumerate(self.layers):
-            h, state = layer(h, begun(number), there if self.bidirectional else None)  # padding lies behind the rest
+            h, state = layer(h, begun(number), there if self.bidirectional else None)  # padding lies after the rest
             ended(number, state)
         if self.head != "sequence":
             return self._each(h)
@@ -168,7 +168,7 @@ class Recurrent(nn.Module, Configured):
         return found
 
     def step(self, x: Tensor, cache: Cache) -> Tensor:
-        """Answers (B, T', …) behind the next words or values of each row, (B, T') or (B, T', C). Those at place 0 begin
+        """Answers (B, T', …) after the next words or values of each row, (B, T') or (B, T', C). Those at place 0 begin
         the row anew.
         """
         if self.bidirectional:

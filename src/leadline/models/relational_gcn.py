@@ -28,7 +28,7 @@ class RelationalGCN(nn.Module, Configured):
         dim: width of the layers.
         num_layers: how many layers, K, at least 1.
         num_bases: of the maps; None is one for each kind of edge, up to four.
-        p_drop: of what the layers behind the first one read, from 0 to below 1.
+        p_drop: of what the layers after the first one read, from 0 to below 1.
         residual: "none", "sum" or "concat".
         jumping: which layers the end reads: "none" is the last; "concat" and "max" all.
         level: "node", "edge" or "graph".

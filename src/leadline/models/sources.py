@@ -1,4 +1,4 @@
-"""Rows that hold two sentences: a source, padded to a fixed length, and behind it what a decoder reads.
+"""Rows that hold two sentences: a source, padded to a fixed length, and after it what a decoder reads.
 
 Shapes     x (B, S + T) -> source (B, S), target (B, T)
 """
@@ -26,7 +26,7 @@ def parted(owner: str, x: Tensor, len_source: int, length: int) -> tuple[Tensor,
             got=f"{x.dtype} of shape {tuple(x.shape)}" if x.is_floating_point() else f"shape {tuple(x.shape)}",
             do="Pass whole numbers"
             if x.is_floating_point()
-            else f"Pad sources to {len_source} tokens and put what the decoder reads behind them",
+            else f"Pad sources to {len_source} tokens and put what the decoder reads after them",
         )
     return x[:, :len_source], x[:, len_source:]
 

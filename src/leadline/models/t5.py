@@ -8,7 +8,7 @@
     score_i    = E N h_i / √D,    or head N h_i                               tied, or not                   (6)
 
 The bias of (3) belongs to ranges of offsets j - i and is one table for all layers of a stack; cross-attention has none.
-No map has a bias. Rows hold a source, padded to `len_source`, and behind it what the decoder reads: the target moved
+No map has a bias. Rows hold a source, padded to `len_source`, and after it what the decoder reads: the target moved
 one place to the right.
 
 Notation   Sa, Ca, f -> self-attention, cross-attention, feed-forward network: look, ask, think of a layer;
@@ -158,7 +158,7 @@ class T5(nn.Module, Configured):
         cache.sources = [layer.ask.branch.room(m) for layer in self.decoder]  # type: ignore[operator, union-attr]
 
     def step(self, x: Tensor, cache: Cache) -> Tensor:
-        """Scores (B, T', V) behind the next words (B, T') of each target, which stand at `cache.at`."""
+        """Scores (B, T', V) after the next words (B, T') of each target, which stand at `cache.at`."""
         there = Padding(cache.source_there)  # type: ignore[arg-type]
         keys = torch.arange(cache.rooms[0].keys.shape[2], device=x.device)
         bias = self.decoder_bias(cache.at, keys)  # (B, H, T', L)

@@ -5,7 +5,7 @@
     decoder    h <- h + Sa[h],   h <- h + Ca[h, m],   h <- h + f[h]  a word sees those before it      (3)
     score_i    = E h_i                                               E the rows e_v where tied        (4)
 
-A row of inputs holds both sentences: the source, padded to `len_source`, and behind it what the decoder reads, the
+A row of inputs holds both sentences: the source, padded to `len_source`, and after it what the decoder reads, the
 target moved one place to the right. In (2) and (3) branches read a normalised stream (order="pre", which normalises
 once more at the end of each stack), or each sum is normalised (order="post").
 
@@ -145,7 +145,7 @@ class Transformer(nn.Module, Configured):
         cache.sources = [layer.ask.branch.room(m) for layer in self.decoder]  # type: ignore[operator, union-attr]
 
     def step(self, x: Tensor, cache: Cache) -> Tensor:
-        """Scores (B, T', V) behind the next words (B, T') of each target, which stand at `cache.at`."""
+        """Scores (B, T', V) after the next words (B, T') of each target, which stand at `cache.at`."""
         there = Padding(cache.source_there)  # type: ignore[arg-type]
         h = self._entered(embedded(self.embed, x, "Transformer"), self.target_dropout, cache.at)
         for layer, room, source in zip(self.decoder, cache.rooms, cache.sources, strict=True):

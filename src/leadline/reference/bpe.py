@@ -6,7 +6,7 @@
 Whitespace is written `_` and closes its word, so that by (1) no token reaches into the next word. Of pairs that are
 equally frequent the one that comes first in the text is merged. Left alone, (1) and (2) end when all tokens are words.
 
-Notation   n(a, b) how often b stands right behind a;  a token is a string of characters
+Notation   n(a, b) how often b stands right after a;  a token is a string of characters
 """
 
 from __future__ import annotations

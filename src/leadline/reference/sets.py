@@ -66,7 +66,7 @@ def deep_set(x: Matrix, phi: Function, rho: Function, how: str = "sum") -> list[
 
 
 def deep_set_each(x: Matrix, phi: Function, rho: Function, how: str = "sum") -> list[list[float]]:
-    """Eq. 4; ρ reads a member and, behind it, the sum.
+    """Eq. 4; ρ reads a member and, after it, the sum.
 
     >>> deep_set_each([[1.0], [2.0]], lambda v: [v[0]], lambda v: [v[1] - v[0]])
     [[2.0], [1.0]]

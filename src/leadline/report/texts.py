@@ -95,11 +95,11 @@ class Seen:
         said = self.inputs.tokenizer.bytes_of(token).decode("utf-8", "replace")
         return said or self.inputs.tokenizer.token(token)
 
-    def text(self, tokens: Sequence[int] | Tensor, behind: Sequence[int] = ()) -> str:
+    def text(self, tokens: Sequence[int] | Tensor, after: Sequence[int] = ()) -> str:
         """The words of tokens, without what fills a row; ■ and a new line where a document ends.
 
         Args:
-            behind: tokens before them: some vocabularies write the space before a word only there.
+            after: tokens before them: some vocabularies write the space before a word only there.
         """
         own = self.inputs.tokenizer
         parts: list[list[int]] = [[]]
@@ -108,7 +108,7 @@ class Seen:
                 parts.append([])
             elif token not in (NOTHING, own.pad, own.end):
                 parts[-1].append(token)
-        return " ■\n".join([own.decode(parts[0], behind), *map(own.decode, parts[1:])])
+        return " ■\n".join([own.decode(parts[0], after), *map(own.decode, parts[1:])])
 
 
 def surprise(output: Tensor, y: Tensor) -> Tensor:
@@ -155,7 +155,7 @@ def _written(seen: Seen, facts: Facts, split: str) -> str:
 
 
 def _beginnings(seen: Seen) -> list[list[int]]:
-    """The first tokens of a few rows that lie apart; behind the end of a document, where a row has one."""
+    """The first tokens of a few rows that lie apart; after the end of a document, where a row has one."""
     rows = torch.linspace(0, len(seen.x) - 1, min(_PROMPTS, len(seen.x))).long().unique().tolist()
     most = max(1, min(_GIVEN, seen.x.shape[1] // 2))
     return [seen.x[row, :most].tolist() for row in rows]

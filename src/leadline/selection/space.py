@@ -173,7 +173,7 @@ def parse(
 
     Args:
         read: of one value of a choice.
-        others: the same for the settings that are named behind an @.
+        others: the same for the settings that are named after an @.
 
     >>> parse("log:1e-4:1e-1") == log(1e-4, 1e-1), parse("choice:50:100,100").values
     (True, (50, (100, 100)))
@@ -198,7 +198,7 @@ def parse(
         name, sign, values = condition.partition("=")
         if not sign or not values:
             raise UserError(
-                "what stands behind an @ must be a setting and its values", got=repr(text), do="Write @optimizer=sgd"
+                "what stands after an @ must be a setting and its values", got=repr(text), do="Write @optimizer=sgd"
             )
         name = name.replace("-", "_")
         one = (others or {}).get(name, word)

@@ -8,9 +8,9 @@ Groups search one after the other at each step (Vijayakumar et al., 2016); (3) d
 never changed by it. A text that stops counts as ended only if it is among the best K. The search of a prompt is over
 when no text that is followed can become better than the worst of K that ended: `early` says how that is guessed, False
 from the length of now, "never" from the length that is best for it; True ends as soon as K have ended.
-Behind a full context a search ends, or all its texts go on from their last halves, read anew (`slide`).
+After a full context a search ends, or all its texts go on from their last halves, read anew (`slide`).
 
-Notation   K -> texts of a group;  s -> scores;  t -> number of the word
+Notation   K -> texts of a group;  s -> scores;  t -> number of the token
 Shapes     of a search (B, G, K): prompts, groups, texts of a group
 """
 
@@ -23,7 +23,7 @@ from torch import Tensor
 
 from leadline.errors import UserError
 from leadline.settings import real, whole
-from leadline.text.choosing import Behind, Choice, Constraint
+from leadline.text.choosing import AfterPrompts, Choice, Constraint
 from leadline.text.decoding import Generated, Scorer, check_kind, checked, not_a_number, padded
 from leadline.text.stopping import Stop
 
@@ -42,22 +42,22 @@ def beam_search(
     early: bool | str = False,
     groups: int = 1,
     diversity: float = 0.0,
-    allowed: Tensor | Constraint | Behind | None = None,
+    allowed: Tensor | Constraint | AfterPrompts | None = None,
     slide: bool = False,
 ) -> list[list[Generated]]:
-    """The best texts behind each prompt, the best first.
+    """The best texts after each prompt, the best first.
 
     Args:
-        most: new words a text, at least 1.
+        most: new tokens a text, at least 1.
         beams: texts followed at once, in all groups together, at least 1.
         count: texts that come back for each prompt, at most `beams`.
         penalty: α, from -20 to 20.
         early: False, True or "never".
         groups: G, which divides beams.
         diversity: λ, at least 0.
-        allowed: words that may come, as of `leadline.text.choosing.Choice`; a function is told `beams` rows for each
-            prompt, one behind the other. A text behind which nothing may come is given up.
-        slide: go on behind the context; otherwise texts end there.
+        allowed: tokens that may come, as of `leadline.text.choosing.Choice`; a function is told `beams` rows for each
+            prompt, one after the other. A text after which nothing may come is given up.
+        slide: go on after the context; otherwise texts end there.
 
     >>> from leadline.engine.decoder import Recomputing
     >>> count_up = lambda rows: torch.nn.functional.one_hot((rows + 1) % 10, 10).float() * 9
@@ -82,7 +82,7 @@ def beam_search(
     begin = [0] * len(rows)  # where the part of a prompt and its texts begins that the scorer has read
     if isinstance(allowed, Tensor) and allowed.dim() == 2 and len(allowed) == len(rows):
         allowed = allowed.repeat_interleave(beams, 0)
-    choice = Choice(allowed=allowed).behind(torch.tensor([len(row) for row in rows for _ in range(beams)]))
+    choice = Choice(allowed=allowed).after_prompts(torch.tensor([len(row) for row in rows for _ in range(beams)]))
     while True:
         seen = search.seen(rows) if choice.looks_back else None
         if bool(scores.isnan().any()):
@@ -131,17 +131,17 @@ class _Search:
         return not any(self.open)
 
     def seen(self, rows: list[list[int]]) -> Tensor:
-        """The words of all texts so far, those of their prompts among them, (B G K, T), -1 where a text has nothing."""
+        """The tokens of all texts so far, of their prompts too, (B G K, T), -1 where a text has nothing."""
         every = [[*rows[k * self.num // len(self.texts)], *words] for k, words in enumerate(self.texts)]
         filled, lengths = padded(every)
         return filled.masked_fill(torch.arange(filled.shape[1]) >= lengths[:, None], -1)
 
     def advance(self, log_p: Tensor) -> None:
-        """Every text by one word, log_p (B, G, K, V)."""
+        """Every text by one token, log_p (B, G, K, V)."""
         num_words = log_p.shape[-1]
         many = min(max(2, 1 + len(self.stop.tokens)) * self.beams, self.beams * num_words)
         total = torch.tensor(self.scores, device=log_p.device).view(log_p.shape[:-1])[..., None] + log_p  # eq. 1
-        taken = torch.zeros(self.num, num_words, device=log_p.device)  # by how many texts each word was, at this step
+        taken = torch.zeros(self.num, num_words, device=log_p.device)  # by how many texts each token was, at this step
         old, self.t = self.texts, self.t + 1
         self.texts, self.scores, self.came_from = [], [], []
         followed: dict[int, list[_Way]] = {}
@@ -190,7 +190,7 @@ class _Search:
             length = limit if self.early == "never" and self.penalty > 0 else self.t
             full = len(kept) == self.beams
             hopeless = full and (self.early is True or best / length**self.penalty <= kept[-1].score)
-            hopeless = hopeless or best <= _NEVER / 2  # nothing may come behind any text
+            hopeless = hopeless or best <= _NEVER / 2  # nothing may come after any text
             if self.t >= limit or hopeless:
                 self.open[group] = False
 
@@ -200,11 +200,11 @@ class _Search:
         once = {tuple(text.tokens): text for text in every}
         if not once:
             raise UserError(
-                "at least one word must be allowed to come next",
-                got=f"none behind any text of prompt {b}",
+                "at least one token must be allowed to come next",
+                got=f"none after any text of prompt {b}",
                 do="Allow the end, if nothing else, or search with more beams",
             )
         return sorted(once.values(), key=lambda one: -one.score)[:count]
 
 
-_Way = tuple[float, int, int]  # score, number of the text that it goes on from, word
+_Way = tuple[float, int, int]  # score, number of the text that it goes on from, token

@@ -1,14 +1,14 @@
-"""From the scores of all words to the next word: the likeliest, or one drawn from those that are likely enough.
+"""From the scores of all tokens to the next token: the likeliest, or one drawn from those that are likely enough.
 
     p_v        = softmax_v(score_v / τ)                                              τ -> temperature       (1)
     top-k      v stays where score_v is among the k highest                          (Fan et al., 2018)     (2)
-    nucleus    v stays where the words above it hold less than p of the mass         (Holtzman et al., 2019) (3)
+    nucleus    v stays where the tokens above it hold less than p of the mass         (Holtzman et al., 2019) (3)
     min-p      v stays where p_v >= m max_w p_w                                                             (4)
     repeated   score_v <- score_v / r if score_v > 0, else r score_v, for v seen     (Keskar et al., 2019)  (5)
-    drawn      the first v with  Σ_{w<=v} p_w > u,     u = u(seed of the row, number of the word)           (6)
+    drawn      the first v with  Σ_{w<=v} p_w > u,     u = u(seed of the row, number of the token)           (6)
 
-In this order: (5), the allowed words, (1), (2), (3), (4). Equal scores at the border of (2) all stay. Since u is a pure
-function of (6), a row's words do not depend on its batch mates, and the same seed gives the same text.
+In this order: (5), the allowed tokens, (1), (2), (3), (4). Equal scores at the border of (2) all stay. Since u is a
+pure function of (6), a row's tokens do not depend on its batch mates, and the same seed gives the same text.
 
 Shapes     scores (B, V);  tokens (B,);  seen (B, T), -1 where a row has nothing
 """
@@ -26,29 +26,29 @@ from torch import Tensor
 from leadline.errors import UserError
 from leadline.settings import given, real, whole
 
-#: (tokens so far (B, T), -1 where a row has nothing) -> (B, V), true where a word may come next
+#: (tokens so far (B, T), -1 where a row has nothing) -> (B, V), true where a token may come next
 Constraint = Callable[[Tensor], Tensor]
 
 
 @runtime_checkable
-class Behind(Protocol):
-    """A constraint on new words alone, which must know where the prompts end."""
+class AfterPrompts(Protocol):
+    """A constraint on new tokens alone, which must know where the prompts end."""
 
-    def behind(self, lengths: Tensor) -> Constraint:
-        """The constraint behind prompts of these lengths (B,)."""
+    def after_prompts(self, lengths: Tensor) -> Constraint:
+        """The constraint after prompts of these lengths (B,)."""
 
 
 @dataclass(frozen=True, eq=False)
 class Choice:
-    """How the next word is taken.
+    """How the next token is taken.
 
     Args:
-        temperature: τ, at least 0; 0 takes the likeliest word.
+        temperature: τ, at least 0; 0 takes the likeliest token.
         top_k: k, at least 1.
         top_p: p, above 0 and at most 1.
         min_p: m, from 0 to 1.
-        repetition: r, above 0; more than 1 makes words that were there less likely.
-        allowed: words that may come, (V,) or (B, V), a function of the tokens so far, or `leadline.text.one_of.OneOf`.
+        repetition: r, above 0; more than 1 makes tokens that were there less likely.
+        allowed: tokens that may come, (V,) or (B, V), a function of the tokens so far, or `leadline.text.one_of.OneOf`.
 
     >>> scores = torch.tensor([[3.0, 1.0, 2.0, -1.0]])
     >>> Choice(temperature=0)(scores, torch.tensor([7]), torch.tensor(0)).tolist()
@@ -62,7 +62,7 @@ class Choice:
     top_p: float | None = None
     min_p: float | None = None
     repetition: float = 1.0
-    allowed: Tensor | Constraint | Behind | None = None
+    allowed: Tensor | Constraint | AfterPrompts | None = None
 
     def __post_init__(self):
         real("temperature", self.temperature, 0, usual=1.0)
@@ -75,7 +75,7 @@ class Choice:
             real("min_p", self.min_p, 0, most=1, usual=0.05)
         if isinstance(self.allowed, Tensor):
             _some(self.allowed)
-        elif self.allowed is not None and not callable(self.allowed) and not isinstance(self.allowed, Behind):
+        elif self.allowed is not None and not callable(self.allowed) and not isinstance(self.allowed, AfterPrompts):
             raise UserError(
                 "allowed must be a tensor of truth values, or a function of the tokens so far",
                 got=given("allowed", self.allowed),
@@ -84,35 +84,39 @@ class Choice:
 
     @property
     def looks_back(self) -> bool:
-        """Whether it must know the words so far."""
+        """Whether it must know the tokens so far."""
         return self.repetition != 1 or not isinstance(self.allowed, (Tensor, type(None)))
 
     @property
     def takes_likeliest(self) -> bool:
-        """Whether it takes the likeliest word, of all or of those that a list (V,) allows."""
+        """Whether it takes the likeliest token, of all or of those that a list (V,) allows."""
         listed = self.allowed is None or (isinstance(self.allowed, Tensor) and self.allowed.dim() == 1)
         return self.temperature == 0 and listed and self.repetition == 1
 
-    def behind(self, lengths: Tensor) -> Choice:
-        """The same, behind prompts of these lengths (B,)."""
-        return replace(self, allowed=self.allowed.behind(lengths)) if isinstance(self.allowed, Behind) else self
+    def after_prompts(self, lengths: Tensor) -> Choice:
+        """The same, after prompts of these lengths (B,)."""
+        return (
+            replace(self, allowed=self.allowed.after_prompts(lengths))
+            if isinstance(self.allowed, AfterPrompts)
+            else self
+        )
 
     def on(self, device: torch.device) -> Choice:
         """The same, with what it holds on a device."""
         return replace(self, allowed=self.allowed.to(device)) if isinstance(self.allowed, Tensor) else self
 
     def __call__(self, scores: Tensor, seeds: Tensor, number: Tensor, seen: Tensor | None = None) -> Tensor:
-        """The next word of each row.
+        """The next token of each row.
 
         Args:
             seeds: of the rows, (B,).
-            number: of the word, counted from the first that is drawn; () or (B,).
+            number: of the token, counted from the first that is drawn; () or (B,).
         """
         scores = self.narrowed(scores, seen)
         return scores.argmax(-1) if self.temperature == 0 else drawn(scores, uniform(seeds, number))
 
     def narrowed(self, scores: Tensor, seen: Tensor | None = None) -> Tensor:
-        """Scores with temperature, -∞ for words that are out."""
+        """Scores with temperature, -∞ for tokens that are out."""
         scores = self.permitted(scores.to(torch.promote_types(scores.dtype, torch.float32)), seen)
         if self.temperature == 0:
             return scores
@@ -128,10 +132,10 @@ class Choice:
         return scores
 
     def permitted(self, scores: Tensor, seen: Tensor | None = None, some: bool = True) -> Tensor:
-        """Eq. 5, and -∞ for words that may not come.
+        """Eq. 5, and -∞ for tokens that may not come.
 
         Args:
-            some: each row must have a word that may come.
+            some: each row must have a token that may come.
         """
         if self.repetition != 1 and seen is not None:
             scores = repeated(scores, seen, self.repetition)
@@ -139,20 +143,22 @@ class Choice:
             return scores
         if isinstance(self.allowed, Tensor):
             allowed = self.allowed
-        elif seen is None or isinstance(self.allowed, Behind):
+        elif seen is None or isinstance(self.allowed, AfterPrompts):
             got = "seen=None" if seen is None else "no lengths of prompts"
-            raise UserError("a constraint needs the tokens so far", got=got, do="Pass seen, and call behind first")
+            raise UserError(
+                "a constraint needs the tokens so far", got=got, do="Pass seen, and call after_prompts first"
+            )
         else:
             allowed = _some(self.allowed(seen)) if some else _truths(self.allowed(seen))
-        check_words(allowed, scores.shape[-1])
+        check_allowed(allowed, scores.shape[-1])
         if allowed.dim() > 1 and len(allowed) not in (1, len(scores)):
             got, do = f"{len(allowed)} rows for {len(scores)}", "Pass a mask (V,) for all, or one (B, V) for each row"
             raise UserError("allowed must have a row for each row of tokens", got=got, do=do)
         return scores.masked_fill(~allowed.to(scores.device), -math.inf)
 
 
-def check_words(allowed: Tensor, num_words: int) -> None:
-    """Refuse words that may come, (…, V), of another vocabulary."""
+def check_allowed(allowed: Tensor, num_words: int) -> None:
+    """Refuse tokens that may come, (…, V), of another vocabulary."""
     if allowed.shape[-1] != num_words:
         got, do = f"{allowed.shape[-1]} for {num_words} tokens", "Make it as long as the vocabulary"
         raise UserError("allowed must say for each token whether it may come next", got=got, do=do)
@@ -175,18 +181,18 @@ def _some(allowed: Tensor) -> Tensor:
     return allowed
 
 
-#: the likeliest word
+#: the likeliest token
 GREEDY = Choice(temperature=0)
 
 
 def nucleus(p: Tensor, most: float) -> Tensor:
-    """Eq. 3: which words of (…, V) stay. The likeliest always does.
+    """Eq. 3: which tokens of (…, V) stay. The likeliest always does.
 
     >>> nucleus(torch.tensor([0.5, 0.1, 0.3, 0.1]), 0.7).tolist()
     [True, False, True, False]
     """
     ordered, order = p.sort(dim=-1, descending=True, stable=True)
-    above = ordered.double().cumsum(-1) - ordered  # the mass of the words above each
+    above = ordered.double().cumsum(-1) - ordered  # the mass of the tokens above each
     stays = above < most
     stays[..., 0] = True
     return torch.zeros_like(stays).scatter(-1, order, stays)

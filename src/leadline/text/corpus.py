@@ -13,7 +13,7 @@ from leadline.settings import given
 
 #: characters that are read at once, and the least length of a piece
 PIECE = 1 << 16
-#: before a space behind a word: no token of a byte-level tokenizer reaches across it
+#: before a space after a word: no token of a byte-level tokenizer reaches across it
 BREAK = re.compile(r"(?<=\S)(?=[ \n])")
 _HALVES = re.compile("[\ud800-\udfff]")
 
@@ -57,7 +57,7 @@ def pieces(
 
 
 def cut(text: str, least: int = PIECE) -> Iterator[str]:
-    """The text in pieces of at least that many characters, each broken before a space behind a word.
+    """The text in pieces of at least that many characters, each broken before a space after a word.
 
     >>> list(cut("the deep  blue sea", 4))
     ['the deep', '  blue', ' sea']

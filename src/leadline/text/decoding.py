@@ -1,13 +1,13 @@
-"""Text, word by word: any scorer of the next word, any choice of it (`leadline.text.choosing`).
+"""Text, token by token: any scorer of the next token, any choice of it (`leadline.text.choosing`).
 
-    score_t = scorer(x_1 … x_t),     x_{t+1} ~ choice(score_t),     until a stop, `most` words, or a full context    (1)
+    score_t = scorer(x_1 … x_t),     x_{t+1} ~ choice(score_t),     until a stop, `most` tokens, or a full context   (1)
     slide   a row that fills the context goes on from its last half, read anew                                       (2)
 
 Prompts of different lengths share a batch: they are padded on the right, and each row stands at its own place. A scorer
-that can go on alone (`ahead`) is asked for several words at a time, and for the next ones before those are looked at,
-so that a GPU never waits for its host; words behind a stop are thrown away.
+that can go on alone (`ahead`) is asked for several tokens at a time, and for the next ones before those are looked at,
+so that a GPU never waits for its host; tokens after a stop are thrown away.
 
-Notation   B rows, V words
+Notation   B rows, V tokens
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from leadline.text.stopping import Stop
 
 
 class Scorer(Protocol):
-    """What scores the next word of a batch of rows.
+    """What scores the next token of a batch of rows.
 
     Args:
         length: most positions of a row; None has no end.
@@ -38,7 +38,7 @@ class Scorer(Protocol):
     length: int | None
 
     def start(self, prompts: Tensor, lengths: Tensor) -> Tensor:
-        """Scores (B, V) of the word behind each prompt.
+        """Scores (B, V) of the token after each prompt.
 
         Args:
             prompts: (B, T), padded on the right.
@@ -46,7 +46,7 @@ class Scorer(Protocol):
         """
 
     def next(self, tokens: Tensor) -> Tensor:
-        """Scores (B, V) of the word behind these tokens (B,), which came last."""
+        """Scores (B, V) of the token after these tokens (B,), which came last."""
 
     def reorder(self, rows: Tensor) -> None:
         """Row b goes on where row rows[b] stood."""
@@ -54,22 +54,22 @@ class Scorer(Protocol):
 
 @runtime_checkable
 class Ahead(Protocol):
-    """A scorer that chooses for itself, several words at a time."""
+    """A scorer that chooses for itself, several tokens at a time."""
 
     def ahead(self, choice: Choice, seeds: Tensor, first: int, num: int) -> Later:
-        """What gives the words of number first … first + num - 1 and their log-probabilities, (B, num) each, once it is
-        asked. It is asked in the order in which it was given out.
+        """What gives the tokens of number first … first + num - 1 and their log-probabilities, (B, num) each, once it
+        is asked. It is asked in the order in which it was given out.
         """
 
 
 Later = Callable[[], tuple[Tensor, Tensor]]
 
 
-class Word(NamedTuple):
-    """One new word of a row.
+class NewToken(NamedTuple):
+    """One new token of a row.
 
     Args:
-        log_p: of the word, by the scorer's own softmax.
+        log_p: of the token, by the scorer's own softmax.
         why: it is the last: token, text, most or context; else "".
     """
 
@@ -81,7 +81,7 @@ class Word(NamedTuple):
 
 @dataclass(frozen=True)
 class Generated:
-    """What came behind one prompt.
+    """What came after one prompt.
 
     Args:
         tokens: the new ones, a stop token among them.
@@ -102,17 +102,17 @@ def generate(
     stop: Stop | None = None,
     seeds: int | Sequence[int] = 0,
     slide: bool = False,
-    on_word: Callable[[Word], None] | None = None,
+    on_token: Callable[[NewToken], None] | None = None,
 ) -> list[Generated]:
     """Go on with each prompt (eq. 1).
 
     Args:
         prompts: tokens, at least one in each.
-        most: new words a row, at least 1.
+        most: new tokens a row, at least 1.
         stop: what ends a row earlier.
         seeds: one for each row, or the first of consecutive ones.
-        slide: go on behind the context (eq. 2); otherwise a row ends there.
-        on_word: called with each new word.
+        slide: go on after the context (eq. 2); otherwise a row ends there.
+        on_word: called with each new token.
 
     >>> count = lambda rows: torch.nn.functional.one_hot((rows + 1) % 10, 10).float()
     >>> from leadline.engine.decoder import Recomputing
@@ -120,12 +120,12 @@ def generate(
     [[4, 5, 6], [9, 0, 1]]
     """
     rows = checked(prompts, scorer.length)
-    made: list[list[Word]] = [[] for _ in rows]
-    for words in stream(scorer, rows, most, choice, stop, seeds, slide):
-        for word in words:
-            made[word.row].append(word)
-            if on_word is not None:
-                on_word(word)
+    made: list[list[NewToken]] = [[] for _ in rows]
+    for step in stream(scorer, rows, most, choice, stop, seeds, slide):
+        for new in step:
+            made[new.row].append(new)
+            if on_token is not None:
+                on_token(new)
     return [Generated([w.token for w in row], sum(w.log_p for w in row), row[-1].why) for row in made]
 
 
@@ -137,12 +137,12 @@ def stream(
     stop: Stop | None = None,
     seeds: int | Sequence[int] = 0,
     slide: bool = False,
-) -> Iterator[list[Word]]:
-    """As `generate`, one step at a time: the new words of the rows that still go on.
+) -> Iterator[list[NewToken]]:
+    """As `generate`, one step at a time: the new tokens of the rows that still go on.
 
     >>> from leadline.engine.decoder import Recomputing
     >>> count = lambda rows: torch.nn.functional.one_hot((rows + 1) % 10, 10).float()
-    >>> [[word.token for word in words] for words in stream(Recomputing(count), [[3], [7]], 2)]
+    >>> [[new.token for new in step] for step in stream(Recomputing(count), [[3], [7]], 2)]
     [[4, 8], [5, 9]]
     """
     rows = checked(prompts, scorer.length)
@@ -151,14 +151,14 @@ def stream(
     judged = bool(stop.tokens or stop.texts)
     new: list[list[int]] = [[] for _ in rows]
     room = None if slide else scorer.length
-    last = [most if room is None else min(most, room - len(row)) for row in rows]  # number of the last word of a row
-    choice = choice.behind(torch.tensor([len(row) for row in rows]))
+    last = [most if room is None else min(most, room - len(row)) for row in rows]  # number of the last token of a row
+    choice = choice.after_prompts(torch.tensor([len(row) for row in rows]))
     columns = (_alone if isinstance(scorer, Ahead) and not choice.looks_back else _columns)(
         scorer, rows, most, choice, _seeds(seeds, len(rows)), slide
     )
     going = list(range(len(rows)))
     for number, (tokens, log_p) in enumerate(columns, start=1):
-        words, over = [], False
+        step, over = [], False
         for row in going:
             token, why = tokens[row], ""
             if math.isnan(log_p[row]):
@@ -170,10 +170,10 @@ def stream(
             if not why and number >= last[row]:
                 why = "most" if number == most else "context"
             over = over or why != ""
-            words.append(Word(row, token, log_p[row], why))
-        yield words
+            step.append(NewToken(row, token, log_p[row], why))
+        yield step
         if over:
-            going = [word.row for word in words if not word.why]
+            going = [new.row for new in step if not new.why]
         if not going:
             return
 
@@ -200,7 +200,7 @@ def not_a_number() -> UserError:
 
 
 def checked(prompts: Iterable[Sequence[int]], length: int | None) -> list[list[int]]:
-    """Prompts as lists that can be lengthened; the message where one is empty, or leaves no place behind it.
+    """Prompts as lists that can be lengthened; the message where one is empty, or leaves no place after it.
 
     >>> checked([(3, 4, 5)], length=3)
     Traceback (most recent call last):
@@ -266,14 +266,14 @@ def _seeds(seeds: int | Sequence[int], num: int) -> Tensor:
 
 
 _LARGEST_SEED = 2**62
-#: words that a scorer is asked for at a time, where it can go on alone
+#: tokens that a scorer is asked for at a time, where it can go on alone
 AT_A_TIME = 8
 
 
 def _columns(
     scorer: Scorer, rows: list[list[int]], most: int, choice: Choice, seeds: Tensor, slide: bool
 ) -> Iterator[tuple[list[int], list[float]]]:
-    """The next words of all rows and their log-probabilities, `most` times. The caller appends them to `rows`."""
+    """The next tokens of all rows and their log-probabilities, `most` times. The caller appends them to `rows`."""
     begin = [0] * len(rows)  # where the part of a row begins that the scorer has read
     seen = _Seen(rows, most) if choice.looks_back else None
     scores, number = scorer.start(*padded(rows)), 0
@@ -294,12 +294,12 @@ def _columns(
 def _alone(
     scorer: Scorer, rows: list[list[int]], most: int, choice: Choice, seeds: Tensor, slide: bool
 ) -> Iterator[tuple[list[int], list[float]]]:
-    """As `_columns`, of a scorer that goes on alone: the next words are under way while these are looked at."""
+    """As `_columns`, of a scorer that goes on alone: the next tokens are under way while these are looked at."""
     if not isinstance(scorer, Ahead):
         raise TypeError("a scorer that goes on alone has `ahead`")
     begin, waiting = [0] * len(rows), deque[Later]()
     scorer.start(*padded(rows))
-    asked = known = 0  # words that were asked for, and those of them that `rows` has
+    asked = known = 0  # tokens that were asked for, and those of them that `rows` has
     while known < most:
         if not waiting and slide and _full(scorer, rows, begin):
             _slid(scorer, rows, begin)
@@ -330,7 +330,7 @@ def _slid(scorer: Scorer, rows: list[list[int]], begin: list[int]) -> Tensor:
 
 
 class _Seen:
-    """The words of all rows so far, (B, T), -1 where a row has nothing."""
+    """The tokens of all rows so far, (B, T), -1 where a row has nothing."""
 
     def __init__(self, rows: list[list[int]], most: int):
         self.at = torch.tensor([len(row) for row in rows])

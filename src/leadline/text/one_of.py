@@ -1,7 +1,7 @@
 """Texts that may be written, each of several tokens: what is written stays on the paths of a tree.
 
     next(w_1 … w_t) = {w : w_1 … w_t w begins one of the rows}, and `end` where w_1 … w_t is one of them          (1)
-    again           = (1) of what stands behind any whole row: rows in any order, as often as they come          (2)
+    again           = (1) of what stands after any whole row: rows in any order, as often as they come          (2)
 
 Notation   w -> new tokens of a text, those of its prompt not among them
 Shapes     seen (B, T), -1 where a row has nothing -> (B, V)
@@ -19,7 +19,7 @@ from leadline.settings import whole
 
 
 class OneOf:
-    """A constraint: the text behind a prompt is one of some rows of tokens, and then ends.
+    """A constraint: the text after a prompt is one of some rows of tokens, and then ends.
 
     Args:
         rows: of tokens, each with one at least.
@@ -27,7 +27,7 @@ class OneOf:
         end: the token that closes a text.
         again: rows may follow each other (eq. 2).
 
-    >>> choices = OneOf([[1, 2], [1, 3]], num_tokens=5, end=0).behind(torch.tensor([1]))
+    >>> choices = OneOf([[1, 2], [1, 3]], num_tokens=5, end=0).after_prompts(torch.tensor([1]))
     >>> choices(torch.tensor([[4]])).nonzero()[:, 1].tolist(), choices(torch.tensor([[4, 1]])).nonzero()[:, 1].tolist()
     ([1], [2, 3])
     """
@@ -52,12 +52,12 @@ class OneOf:
             node = self._next[node][word]
         return node
 
-    def behind(self, lengths: Tensor) -> _Behind:
+    def after_prompts(self, lengths: Tensor) -> _AfterPrompts:
         """The same, told where the prompts end, (B,)."""
-        return _Behind(self, lengths)
+        return _AfterPrompts(self, lengths)
 
     def after(self, words: Sequence[int]) -> set[int]:
-        """Eq. 1, or eq. 2: tokens that may come behind these new ones; `end` alone where they are on no path.
+        """Eq. 1, or eq. 2: tokens that may come after these new ones; `end` alone where they are on no path.
 
         >>> sorted(OneOf([[1], [1, 3]], num_tokens=5, end=0).after([1]))
         [0, 3]
@@ -70,7 +70,7 @@ class OneOf:
         return found | {self.end} if not nodes or nodes & self._whole else found
 
 
-class _Behind:
+class _AfterPrompts:
     """`OneOf` of prompts whose lengths are known."""
 
     def __init__(self, of: OneOf, lengths: Tensor):

@@ -19,8 +19,8 @@ class Stream:
     (['n', '', 'é'], '')
     """
 
-    def __init__(self, tokenizer: Tokenizer, behind: Sequence[int] = ()):
-        self._tokenizer, self._behind = tokenizer, behind
+    def __init__(self, tokenizer: Tokenizer, after: Sequence[int] = ()):
+        self._tokenizer, self._after = tokenizer, after
         self._whole = codecs.getincrementaldecoder("utf-8")("replace")
         self._ids: list[int] = []
         self._given = ""
@@ -30,7 +30,7 @@ class Stream:
         if self._tokenizer.exact:
             return self._whole.decode(self._tokenizer.bytes_of(int(id)))
         self._ids.append(int(id))
-        text = self._tokenizer.decode(self._ids, self._behind)
+        text = self._tokenizer.decode(self._ids, self._after)
         if text.endswith("�") or not text.startswith(self._given):  # to be continued
             return ""
         return self._more(text)
@@ -39,7 +39,7 @@ class Stream:
         """What is still open at the end: `�` for the beginning of a character."""
         if self._tokenizer.exact:
             return self._whole.decode(b"", final=True)
-        return self._more(self._tokenizer.decode(self._ids, self._behind))
+        return self._more(self._tokenizer.decode(self._ids, self._after))
 
     def _more(self, text: str) -> str:
         new, self._given = text[len(self._given) :], text

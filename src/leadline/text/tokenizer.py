@@ -139,7 +139,7 @@ class Tokenizer:
         return [np.concatenate(part) if part else nothing for part in parts]
 
     def places(self, text: str) -> np.ndarray:
-        """Where each token of a text stands in it, (T, 2): its first character, and the one behind its last.
+        """Where each token of a text stands in it, (T, 2): its first character, and the one after its last.
 
         >>> sea = Tokenizer.train(["sea sea"], num_tokens=270)
         >>> sea.places("sea sea").tolist()
@@ -157,11 +157,11 @@ class Tokenizer:
         times = [len(self._spelled(id)) if bad else 1 for id, bad in zip(code.ids, wrong.tolist())]
         return np.array(code.offsets, dtype=np.int64).reshape(-1, 2).repeat(times, 0)
 
-    def decode(self, ids: Iterable[int], behind: Sequence[int] = ()) -> str:
+    def decode(self, ids: Iterable[int], after: Sequence[int] = ()) -> str:
         """The text of ids; special tokens are left out, and bytes that are no UTF-8 become `�`.
 
         Args:
-            behind: ids before them. Some vocabularies write the space before a word only where something stands there.
+            after: ids before them. Some vocabularies write the space before a word only where something stands there.
 
         >>> Tokenizer.train([], "bytes").decode([0, 121, 107, 103, 1])
         'sea'
@@ -169,13 +169,13 @@ class Tokenizer:
         codes = self._checked(ids)
         if self.exact:
             return b"".join(map(self._bytes.__getitem__, codes)).decode("utf-8", "replace")
-        before = self._inner.decode(list(behind), skip_special_tokens=True)
-        whole = self._inner.decode([*behind, *codes], skip_special_tokens=True)
+        before = self._inner.decode(list(after), skip_special_tokens=True)
+        whole = self._inner.decode([*after, *codes], skip_special_tokens=True)
         return whole[len(before) :] if whole.startswith(before) else self._inner.decode(codes, skip_special_tokens=True)
 
-    def stream(self, behind: Sequence[int] = ()) -> Stream:
-        """Text as ids arrive one by one, `behind` others."""
-        return Stream(self, behind)
+    def stream(self, after: Sequence[int] = ()) -> Stream:
+        """Text as ids arrive one by one, `after` others."""
+        return Stream(self, after)
 
     def token(self, id: int) -> str:
         """How the vocabulary writes a token: `Ġ` is a space in most of them."""
@@ -347,7 +347,7 @@ text of a tokenizer.json.
 
     @cached_property
     def _cuts(self) -> bool:
-        """Whether a text may be cut before a space behind a word, and its parts be encoded one by one."""
+        """Whether a text may be cut before a space after a word, and its parts be encoded one by one."""
         if self._json["normalizer"] or any(not added.special for added in self._added.values()):
             return False
         if self.kind in ("bytes", "characters") and self.exact:

@@ -10,7 +10,7 @@
     words       the most frequent words, which are what stands between single spaces; any other is written as its bytes
 
 The first three work on the bytes of words, so that every text can be written and comes back as it was. A corpus is
-cut into words as GPT-2 does it (a space belongs to the word behind it), and words of more than 128 bytes are cut again.
+cut into words as GPT-2 does it (a space belongs to the word after it), and words of more than 128 bytes are cut again.
 Equal corpora give equal vocabularies.
 """
 

@@ -165,7 +165,7 @@ class Lattice:
 
 
 def _in_order(start: np.ndarray, end: np.ndarray, piece: np.ndarray, letters: np.ndarray) -> tuple[np.ndarray, ...]:
-    """Edges by how many letters lie behind their end, then by their end; and the bounds between those numbers."""
+    """Edges by how many letters lie after their end, then by their end; and the bounds between those numbers."""
     order = np.lexsort((end, letters))
     steps = np.flatnonzero(np.diff(letters[order])) + 1
     bounds = np.concatenate([[0], steps, [len(order)]]) if len(order) else np.zeros(0, dtype=int)
