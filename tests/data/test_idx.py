@@ -59,7 +59,7 @@ def test_two_files_by_name(tmp_path):
         (b"\0\0\x0d\1" + struct.pack(">I", 2) + bytes(8), "must begin with 0 0 8"),
         (b"\0\0\x08\3\0\0", "whole header"),
         (b"\0\0\x08\3" + struct.pack(">III", 2**32 - 1, 2**32 - 1, 2**32 - 1), "whole header"),
-        (b"\0\0\x08\1" + struct.pack(">I", 9) + bytes(8), "9 bytes behind its header.*Got 8"),
+        (b"\0\0\x08\1" + struct.pack(">I", 9) + bytes(8), "9 bytes after its header.*Got 8"),
         (b"\0\0\x08\1" + struct.pack(">I", 9) + bytes(10), "Got more"),
     ],
 )

@@ -62,7 +62,7 @@ def test_words_say_the_same(words, spec):
         (lambda: parse("lgo:1:2"), "Did you mean log"),
         (lambda: parse("log:1"), "two ends"),
         (lambda: parse("int:1:a"), "whole numbers"),
-        (lambda: parse("log:1:2@sgd"), "behind an @"),
+        (lambda: parse("log:1:2@sgd"), "after an @"),
         (lambda: Space({}), "a space must hold"),
         (lambda: Space({"lr": 3}), "lr must be a range or a choice"),
         (lambda: Space({"a": uniform(0, 1).when(b=1)}), "b, which is not in it"),
