@@ -112,7 +112,7 @@ def generate(
         stop: what ends a row earlier.
         seeds: one for each row, or the first of consecutive ones.
         slide: go on after the context (eq. 2); otherwise a row ends there.
-        on_word: called with each new token.
+        on_token: called with each new token.
 
     >>> count = lambda rows: torch.nn.functional.one_hot((rows + 1) % 10, 10).float()
     >>> from leadline.engine.decoder import Recomputing
