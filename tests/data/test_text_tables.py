@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import gzip
 import json
+import shutil
 
 import numpy as np
 import pytest
 import torch
 
-from leadline.data import reader_by
+from leadline.cli import main
+from leadline.data import load, reader_by
 from leadline.data.text import text
 from leadline.data.text_rows import _two_columns, holds_pairs
 from leadline.data.tokens import NOTHING, Tokens
@@ -449,3 +451,42 @@ def test_sources_may_have_a_tokenizer_of_their_own():
         inputs.read(torch.tensor([[top] * 9]))
     with pytest.raises(DataError, match="a tokenizer of sources needs pairs"):
         Tokens("classes", 5, sounds, source_tokenizer=letters)
+
+
+@pytest.fixture
+def films(tmp_path):
+    place = tmp_path / "films"
+    for folder, word in (("neg", "dull"), ("pos", "bright")):
+        (place / "seen" / folder).mkdir(parents=True)
+        for k in range(20):
+            (place / "seen" / folder / f"{k}.txt").write_text(f"A {word} film, number {k}.\r\nThe end.")
+    (place / "about.md").write_text("what this is")
+    (place / "seen" / "pos" / "x.bin").write_bytes(bytes(range(256)))
+    return place
+
+
+def test_folders_are_the_classes_of_the_texts_in_them(films):
+    data = text(films, task="classes", kind="characters", length=64)
+    assert data.target.classes == ("neg", "pos") and data.target.name == "folder"
+    said = [data.inputs.tokenizer.decode(row[row >= 0]) for row in data.test.x]
+    assert all(("bright" in row) == bool(y) and "\r" not in row for row, y in zip(said, data.test.y))
+    told = str(data.account)
+    assert "is not text: seen/pos/x.bin" in told and "lies in no folder of a class: about.md" in told
+    assert load(data.recipe).fingerprint == data.fingerprint
+
+
+def test_one_folder_is_no_classes(films):
+    with pytest.raises(DataError, match="classes of texts must be folders, one for each. Got pos in seen"):
+        shutil.rmtree(films / "seen" / "neg")
+        text(films / "seen", task="classes")
+    with pytest.raises(DataError, match="Got none in pos"):
+        text(films / "seen" / "pos", task="classes")
+
+
+def test_a_run_on_folders_of_texts(films, capsys):
+    line = ["train", str(films), "--task", "classes", "--dim", "16", "--num-layers", "1", "--epochs", "1"]
+    assert main([*line, "--kind", "bytes", "--no-report", "--folder", str(films.parent / "run")]) == 0
+    (films.parent / "lines.txt").write_text("A bright film.\n")
+    capsys.readouterr()
+    assert main(["predict", str(films.parent / "run"), str(films.parent / "lines.txt")]) == 0
+    assert capsys.readouterr().out.splitlines()[0] == "text,predicted,p(neg),p(pos)"

@@ -24,7 +24,7 @@ from leadline.data.held_out import Held
 from leadline.data.packed import Documents, Packing
 from leadline.data.table import PARQUET
 from leadline.data.text_files import digest, exists, find_texts, pattern_of, stamp_of
-from leadline.data.text_rows import JSON_LINES, TABLES, TAGGED, Rows, read_text_table
+from leadline.data.text_rows import JSON_LINES, TABLES, TAGGED, Rows, read_text_table, texts_of_folders
 from leadline.data.text_tables import Making, labelled, paired, spanned, tagged
 from leadline.data.tokens import MOST_LENGTH, TASKS
 from leadline.data.vocabulary import given_tokenizer
@@ -66,8 +66,8 @@ def text(
         path: a file of text or a folder of them, in UTF-8 (UTF-16 with a byte-order mark and Latin-1 are recognised;
             files may be packed, .gz); or a table: .csv, .tsv, .parquet or .jsonl.
         task: "next" token, "masked" tokens, "classes", "pairs", "tags" or "spans"; by default by the columns, tags
-            for .conllu and .conll, and next for text. For tags a file of lines "word … tag", with a blank line between
-            sentences, or CoNLL-U.
+            for .conllu and .conll, and next for text. Classes of a folder are the folders that its texts lie in. For
+            tags a file of lines "word … tag", with a blank line between sentences, or CoNLL-U.
         text: the column of a table that holds the text; two of them are read one after the other.
         source, target: columns. source and target make pairs, text and target classes (or numbers); spans take question
             and context as text and the answer as target. A .tsv of two columns without names is pairs; of other files
@@ -125,6 +125,8 @@ def text(
         rows = read_text_table(place, plain=not asked and task in (None, "pairs"), asked=asked)
         task = _task_of(rows, task, text, source, target)
         share = 0.05 if task in _STREAMS else 0.1
+    elif task == "classes" and place.is_dir() and not (text or source or target):
+        rows, text, target = texts_of_folders(place), "text", "folder"
     elif task == "tags" and (text or source or target or place.name.lower().endswith((*PARQUET, *JSON_LINES))):
         raise DataError(
             "tags must be of a file of tagged words, a word a line",

@@ -110,6 +110,28 @@ def read_text_table(path: Path, plain: bool = False, asked: Sequence[str] = ()) 
     return Rows(read_rows(path, asked=asked))
 
 
+def texts_of_folders(place: Path) -> Rows:
+    """The files of text below a folder, each with the name of the folder that it lies in: its class."""
+    texts = find_texts(place)
+    whole: list[list[str]] = [[] for _ in texts.files]
+    for number, piece, _ in texts.pieces():
+        whole[number].append(piece)
+    named = [(Path(file.name).parent.name, "".join(parts)) for file, parts in zip(texts.files, whole)]
+    for file, (folder, _) in zip(texts.files, named):
+        if not folder:
+            texts.lost.add("lies in no folder of a class", file.name)
+    folders, words = zip(*(own for own in named if own[0])) if any(folder for folder, _ in named) else ((), ())
+    if len(set(folders)) < 2:
+        raise DataError(
+            "classes of texts must be folders, one for each",
+            got=f"{', '.join(sorted(set(folders))) or 'none'} in {place.name}",
+            do=f"Put the texts of each class into a folder of their own below {place.name}, or use a table",
+        )
+    columns = {"text": cells_of(list(words), "text"), "folder": cells_of(list(folders), "folder")}
+    table = Table(columns, np.arange(1, len(words) + 1), "file", place.name, texts.lost.refusals())
+    return Rows(table, notes=list(texts.notes))
+
+
 def sentences(lines: Sequence[tuple[int, str]]) -> tuple[list[tuple[int, list[str], list[str]]], list[int]]:
     """The first line, the words and the tags of each sentence; and lines without a tag.
 
