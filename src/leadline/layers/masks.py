@@ -57,8 +57,8 @@ class Mask(ABC):
 
 
 @dataclass(frozen=True)
-class Both(Mask):
-    """Where both allow it."""
+class _OfTwo(Mask):
+    """A rule made of two others."""
 
     first: Mask
     second: Mask
@@ -70,29 +70,23 @@ class Both(Mask):
     def check(self, B: int, T: int, S: int) -> None:
         self.first.check(B, T, S)
         self.second.check(B, T, S)
+
+
+@dataclass(frozen=True)
+class Both(_OfTwo):
+    """Where both allow it."""
 
     def allows(self, b: Tensor, i: Tensor, j: Tensor) -> Tensor:
         return self.first.allows(b, i, j) & self.second.allows(b, i, j)
 
 
 @dataclass(frozen=True)
-class Either(Mask):
+class Either(_OfTwo):
     """Where one of them allows it.
 
     >>> (Blocks(2) | Global((0,))).dense(1, 3, 3)[0, 0].int().tolist()
     [[1, 1, 1], [1, 1, 0], [1, 0, 1]]
     """
-
-    first: Mask
-    second: Mask
-
-    def __post_init__(self) -> None:
-        check_rule(self.first)
-        check_rule(self.second)
-
-    def check(self, B: int, T: int, S: int) -> None:
-        self.first.check(B, T, S)
-        self.second.check(B, T, S)
 
     def allows(self, b: Tensor, i: Tensor, j: Tensor) -> Tensor:
         return self.first.allows(b, i, j) | self.second.allows(b, i, j)
