@@ -52,7 +52,7 @@ def test_heads_that_are_named_are_taken_at_their_word(lines):
         build("GPT", lines, lines.target.dim, dim=32, num_heads=6, num_layers=1)
 
 
-@pytest.mark.parametrize("dim", [0, -4, "32", True])
+@pytest.mark.parametrize("dim", [0, -4, "32", True, None])
 def test_no_heads_are_chosen_for_what_is_no_width(lines, dim):
     with pytest.raises(UserError, match="dim"):
         build("GPT", lines, lines.target.dim, dim=dim, num_layers=1)

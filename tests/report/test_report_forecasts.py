@@ -121,18 +121,26 @@ def test_the_errors_of_a_step_are_means_over_its_windows(run):
     assert float(model.away.mean()) == pytest.approx(scores(run, "test").model.mae)
 
 
-def test_the_worst_forecasts_are_drawn_once_each(run):
-    """In the unit of the table: what came next to what the network read before it."""
+def test_the_worst_forecast_is_drawn_first(run):
     facts = _facts(run)
-    values = np.array(run.data.inputs.figures[0].shift + run.data.inputs.figures[0].scale * run.data.test.x[..., 0])
+    past = worst_forecasts(facts, "test").axes[0].get_lines()[0]
     worst = int(facts.judged[0].crps.mean(1).argmax())
-    ax = worst_forecasts(facts, "test").axes[0]
-    past, _, came, _ = ax.get_lines()
-    np.testing.assert_allclose(past.get_ydata(), values[worst][:8], rtol=1e-5, atol=1e-5)
-    assert came.get_xdata().tolist() == [1, 2, 3, 4]
-    following = worst + 4  # its window begins where the values that were asked begin
-    if following < len(values):
-        np.testing.assert_allclose(came.get_ydata(), values[following][4:8], rtol=1e-4, atol=1e-4)
+    np.testing.assert_allclose(past.get_ydata(), _read(run)[worst], rtol=1e-5, atol=1e-5)
+
+
+def test_a_forecast_follows_what_was_read_in_the_unit_of_the_table(run, monkeypatch):
+    """What comes after window 2 stands at the end of window 6, four steps later."""
+    monkeypatch.setattr("leadline.report.forecasts._worst", lambda *_: torch.tensor([2]))
+    past, _, came, _ = worst_forecasts(_facts(run), "test").axes[0].get_lines()
+    assert past.get_xdata().tolist() == [*range(-7, 1)] and came.get_xdata().tolist() == [1, 2, 3, 4]
+    np.testing.assert_allclose(past.get_ydata(), _read(run)[2], rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(came.get_ydata(), _read(run)[6][4:], rtol=1e-4, atol=1e-4)
+
+
+def _read(run) -> np.ndarray:
+    """The windows of the test split in the unit of the table, (N, 8)."""
+    own = run.data.inputs.figures[0]
+    return own.shift + own.scale * run.data.test.x[..., 0].double().numpy()
 
 
 def test_worst_windows_overlap_only_in_other_series():
