@@ -8,38 +8,41 @@
     w       λ = n,  ε_j = (y - a - j (m - a)) / ρ,  without the product
     e     = u (y - c) / (end - m)                an error in units of its own spread, ±1.645 at the ends           (5)
     q       λ = n,  ε_j = e k^{-j}                                                                                 (6)
-    f_o²  = (n H + Σ (e k^{-q})²) / (n H + N)    how much further than they said                                   (7)
+    f_o   = (n H μ + Σ' |e k^{-q}|) / (μ (n H + N'))      how much further than they said, by their sizes          (7)
+    r_o²  = (n H + Σ' (e k^{-q})²) / (n H + N')           and by their squares
     V'    = c + f k^q (V - m)                    the law that is forecast: the network's, moved and stretched      (8)
-    t_o   = t_ν(level) / t_∞(level)              of Student's law, ν = n + N / H: f is known by so many windows    (9)
+    t_o   = t_ν(level) / t_∞(level)              of Student's law, ν = n + N' / H: r is known by so many windows   (9)
     g_o   = g_{o-1} + η (missed - (1 - level))   missed: the share of H intervals for v_o that do not hold it     (10)
-    ends' = c + f k^q t e^g (ends - m)           the interval of a level                                          (11)
+    ends' = c + r k^q t e^g (ends - m)           the interval of a level                                          (11)
 
 Sums are over what lies after the training part and is known at o: only values that have come by the origin of a
-forecast have a part in it. A share is the mean of what it may be, each as likely as it makes the errors that came,
-where they follow Laplace's law of a scale that nobody knows: (3) is the integral over it, with n values of the usual
-size put before all others. Errors count by their size, not by its square, so that one storm does not outweigh what is
-told every day; windows that overlap count as the H-th part of one each. By (4) each forecaster is followed as far as it
-has been right on values that it did not learn from. Until they speak, forecasts go half of the way to the linear one
-(series_linear.py), and by e^{-λj} a fifth of the way from there to that of the network: a network can say anything, and
-the same values have chosen its epoch. Where neither has told more than the value of a season ago, that is what is
-forecast. The spread that a network learns is that of the rows that it learned from. By (6) laws are wider where the
-steps of a window are longer than those of training, and narrower where they are shorter, as far as these have told how
-far values stray: there is more to fear in a storm than in the calm after it, and next to nothing where a series has
-come to rest. By (7) they are besides as wide as they have missed, and by (9) their intervals wider while few windows
-have told so. By (10) intervals grow with every value outside of them and shrink a little with every one inside, so that
-over a long time they hold the share that they promise, whatever the series does (Gibbs and Candès, 2021). A score of V'
-is one of V:
+forecast have a part in it. In Σ' and the number N' they fade: what became known 100 steps before o counts half. A share
+is the mean of what it may be, each as likely as it makes the errors that came, where they follow Laplace's law of a
+scale that nobody knows: (3) is the integral over it, with n values of the usual size put before all others. Errors
+count by their size, not by its square, so that one storm does not outweigh what is told every day; windows that overlap
+count as the H-th part of one each. By (4) each forecaster is followed as far as it has been right on values that it did
+not learn from. Until they speak, forecasts go half of the way to the linear one (series_linear.py), and by e^{-λj} a
+fifth of the way from there to that of the network: a network can say anything, and the same values have chosen its
+epoch. Where neither has told more than the value of a season ago, that is what is forecast. The spread that a network
+learns is that of the rows that it learned from. By (6) laws are wider where the steps of a window are longer than those
+of training, and narrower where they are shorter, as far as these have told how far values stray: there is more to fear
+in a storm than in the calm after it, and next to nothing where a series has come to rest. By (7) they are besides as
+wide as they have missed of late: laws by the size of errors, which is what a CRPS counts, and intervals by their
+squares, for it is the large errors that leave those. By (9) intervals are wider while few windows have told so. By (10)
+intervals grow with every value outside of them and shrink a little with every one inside, so that over a long time they
+hold the share that they promise, whatever the series does (Gibbs and Candès, 2021). A score of V' is one of V:
 
     CRPS(V', y) = f k^q CRPS(V, m + (y - c) / (f k^q))                                                            (12)
 
 Notation   m -> median and ends -> interval of V, what the network says;  b -> linear forecast;  s -> value of a season
            ago;  ρ -> how far b strays in training;  k -> how far the steps of the window go, beside those of training;
            H -> horizon;  u = 1.645, the 95 % quantile of the standard normal;  μ = √(2/π), its mean size;  n = 4;
-           η = 0.1
+           η = 0.1.  The value of a season ago does not fade, and its f is r: it is the simplest
 """
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -59,6 +62,7 @@ _USUAL = 4.0  # n
 _SIZE = math.sqrt(2 / math.pi)  # μ
 _SHARES = torch.linspace(0, 1, 11, dtype=torch.float64)  # j
 _PACE = 0.1  # η
+_HALF = 100  # steps after which an error counts half in eq. 7
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,7 +71,7 @@ class Hindsight:
 
     Args:
         v, w, f: of eqs. 1 and 2, and f k^q of eq. 8, (N, 1).
-        g: logarithm of t e^g (eqs. 9, 10), (N, 1).
+        g: logarithm of r t e^g / f (eqs. 7, 9, 10), (N, 1).
         a: eq. 1, (N, H); None where a law is followed all the way.
     """
 
@@ -140,14 +144,15 @@ def of_parts(
     codes = [torch.zeros(len(part), dtype=torch.int64) if part.group is None else part.group.cpu() for part in parts]
     code, known = torch.cat(codes), torch.empty(len(joined.y), 5, dtype=torch.float64)
     for name in code.unique().tolist():
-        known[code == name] = learned(_Told(*(column[code == name] for column in joined)), level)[:-1]
+        own = _Told(*(column[code == name] for column in joined))
+        known[code == name] = learned(own, level, fading=weighed)[:-1]
     v, w, q, f, g = known.split(1, 1)
     a = joined.s + v * (joined.b - joined.s) if weighed and inputs.linear is not None else None
     return Hindsight(v, w, f * joined.k[:, :1] ** q, g, a)
 
 
 def at_end(inputs: Windows, law: Prediction | None, rows: Split, level: float) -> Tensor:
-    """v, w, q, f and log t e^g after the last value of a series, (1, 5). Where nothing has come, nothing speaks
+    """v, w, q, f and log r t e^g / f after the last value of a series, (1, 5). Where nothing has come, nothing speaks
     against the network.
 
     Args:
@@ -192,12 +197,15 @@ def _told(inputs: Windows, law: Prediction, rows: Split, level: float, weighed: 
     return _Told(_flat(rows.y).cpu(), m, *(line or (m, m, one, one)), *ends)
 
 
-def learned(told: _Told, level: float) -> Tensor:
-    """v, w, q, f and log t e^g at each of the N origins of one series in the order of time, and after the last value:
-    (N + 1, 5).
+def learned(told: _Told, level: float, fading: bool = True) -> Tensor:
+    """v, w, q, f and log r t e^g / f at each of the N origins of one series in the order of time, and after the last
+    value: (N + 1, 5).
 
     Of two origins with H or more between them in this order there are as many steps between them in time, or more: no
     error counts before it is known.
+
+    Args:
+        fading: of eq. 7; otherwise its sums forget nothing, and f is r.
     """
     from scipy.special import ndtri, stdtrit
 
@@ -208,13 +216,15 @@ def learned(told: _Told, level: float) -> Tensor:
     away = y - a - w[:-1] * (m - a)
     e = _U * away / torch.where(away < 0, m - told.low, told.high - m).clamp(min=1e-12)  # eq. 5
     q = _share(lambda j: e * k**-j, _USUAL, k)  # eq. 6
-    usual, every = _USUAL * y.shape[1], _known(torch.ones_like(y))
-    f = ((usual + _known((e * k ** -q[:-1]).square())) / (usual + every)).sqrt()  # eq. 7
+    sizes, keep = (e * k ** -q[:-1]).abs(), 0.5 ** (1 / _HALF) if fading else 1.0
+    usual, every = _USUAL * y.shape[1], _known(torch.ones_like(y), keep)
+    r = ((usual + _known(sizes.square(), keep)) / (usual + every)).sqrt()  # eq. 7
+    f = (usual + _known(sizes, keep) / _SIZE) / (usual + every) if fading else r
     reach = torch.where(away < 0, m - told.least, told.most - m).clamp(min=1e-12) * k ** q[:-1]
     windows = _USUAL + every / y.shape[1]
     t = torch.from_numpy(stdtrit(windows.numpy(), (1 + level) / 2) / ndtri((1 + level) / 2))  # eq. 9
-    g = _paced((away.abs() / reach / (f * t)[:-1]).log(), level)
-    return torch.cat([v, w, q, f, g + t.log()], 1)
+    g = _paced((away.abs() / reach / (r * t)[:-1]).log(), level)
+    return torch.cat([v, w, q, f, g + (r * t / f).log()], 1)
 
 
 def _share(missed: Callable[[float], Tensor], against: float, k: Tensor | None = None) -> Tensor:
@@ -234,14 +244,26 @@ def _share(missed: Callable[[float], Tensor], against: float, k: Tensor | None =
     return told.softmax(1) @ _SHARES[:, None]
 
 
-def _known(values: Tensor) -> Tensor:
-    """The sum of values (N, H) of N origins that is known at each of them, and after the last value: (N + 1, 1)."""
+def _known(values: Tensor, keep: float = 1.0) -> Tensor:
+    """The sum of values (N, H) of N origins that is known at each of them, and after the last value: (N + 1, 1).
+
+    Args:
+        keep: of the sum, from step to step.
+
+    >>> _known(torch.ones(3, 1).double(), 0.5).flatten().tolist()
+    [0.0, 1.0, 1.5, 1.75]
+    """
     N, H = values.shape
-    total = torch.zeros(N + H, dtype=torch.float64)
+    new = torch.zeros(N + H, dtype=torch.float64)
     for h in range(1, H + 1):  # what is h steps ahead is known h origins later
-        total[h : h + N] += values[:, h - 1]
+        new[h : h + N] += values[:, h - 1]
+    total = new.cumsum(0)
+    if keep < 1:
+        total = torch.tensor(
+            list(itertools.accumulate(new.tolist(), lambda sum, one: keep * sum + one)), dtype=torch.float64
+        )
     at = torch.cat([torch.arange(N), torch.tensor([N + H - 1])])  # after the last value all are known
-    return total.cumsum(0)[at, None]
+    return total[at, None]
 
 
 def _paced(beyond: Tensor, level: float) -> Tensor:
