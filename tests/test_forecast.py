@@ -18,7 +18,7 @@ from leadline.errors import DataError, UserError
 from leadline.forecast import forecast, forecasts, scores
 from leadline.likelihoods import hindsight
 from leadline.likelihoods.crps import crps
-from leadline.likelihoods.hindsight import Hindsight, of_parts
+from leadline.likelihoods.hindsight import Hindsight, _Told, learned, of_parts
 from leadline.likelihoods.season_ago import seasonal
 
 H, M = 4, 4
@@ -215,6 +215,20 @@ def test_scores_by_hand():
     assert found.apart == (len(data.test) + H - 1) // H and found.share is not None and found.share < 0.2
     assert found.rows == len(data.test) and found.unit == "v" and found.season == M
     assert found.naive.mase == pytest.approx(1, abs=0.5) and 0.6 < found.naive.coverage < 0.95
+
+
+@pytest.mark.parametrize(("ahead", "half"), [(1, 100), (25, 100), (60, 240)])
+def test_errors_fade_over_a_few_horizons_where_these_are_long(ahead, half):
+    """Else the width of a forecast would follow less than one window that does not overlap another."""
+    y = torch.ones(400, ahead, dtype=torch.float64)
+    y[:50] = 5  # in units of the spread that was said
+    zero, one = torch.zeros_like(y), torch.ones_like(y)
+    ends = [side * stats.norm.ppf(q) * one for q in (0.95, 0.9) for side in (-1, 1)]
+    f = learned(_Told(y, zero, zero, zero, one, one, *ends), 0.8)[-1, 3]
+    ages = [400 + ahead - 1 - (o + h) for o in range(400) for h in range(1, ahead + 1)]
+    count, usual = 0.5 ** (np.array(ages) / half), (2 / math.pi) ** 0.5
+    hand = (4 * ahead * usual + (count * y.numpy().ravel()).sum()) / (4 * ahead + count.sum()) / usual
+    assert float(f) == pytest.approx(hand, rel=1e-6)
 
 
 def test_a_network_that_knows_nothing_is_not_followed():

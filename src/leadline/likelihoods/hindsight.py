@@ -16,21 +16,22 @@
     ends' = c + r k^q t e^g (ends - m)           the interval of a level                                          (11)
 
 Sums are over what lies after the training part and is known at o: only values that have come by the origin of a
-forecast have a part in it. In Σ' and the number N' they fade: what became known 100 steps before o counts half. A share
-is the mean of what it may be, each as likely as it makes the errors that came, where they follow Laplace's law of a
-scale that nobody knows: (3) is the integral over it, with n values of the usual size put before all others. Errors
-count by their size, not by its square, so that one storm does not outweigh what is told every day; windows that overlap
-count as the H-th part of one each. By (4) each forecaster is followed as far as it has been right on values that it did
-not learn from. Until they speak, forecasts go half of the way to the linear one (series_linear.py), and by e^{-λj} a
-fifth of the way from there to that of the network: a network can say anything, and the same values have chosen its
-epoch. Where neither has told more than the value of a season ago, that is what is forecast. The spread that a network
-learns is that of the rows that it learned from. By (6) laws are wider where the steps of a window are longer than those
-of training, and narrower where they are shorter, as far as these have told how far values stray: there is more to fear
-in a storm than in the calm after it, and next to nothing where a series has come to rest. By (7) they are besides as
-wide as they have missed of late: laws by the size of errors, which is what a CRPS counts, and intervals by their
-squares, for it is the large errors that leave those. By (9) intervals are wider while few windows have told so. By (10)
-intervals grow with every value outside of them and shrink a little with every one inside, so that over a long time they
-hold the share that they promise, whatever the series does (Gibbs and Candès, 2021). A score of V' is one of V:
+forecast have a part in it. In Σ' and the number N' they fade: what became known 100 steps before o, or 4 H where that
+is more, counts half. A share is the mean of what it may be, each as likely as it makes the errors that came, where they
+follow Laplace's law of a scale that nobody knows: (3) is the integral over it, with n values of the usual size put
+before all others. Errors count by their size, not by its square, so that one storm does not outweigh what is told every
+day; windows that overlap count as the H-th part of one each. By (4) each forecaster is followed as far as it has been
+right on values that it did not learn from. Until they speak, forecasts go half of the way to the linear one
+(series_linear.py), and by e^{-λj} a fifth of the way from there to that of the network: a network can say anything, and
+the same values have chosen its epoch. Where neither has told more than the value of a season ago, that is what is
+forecast. The spread that a network learns is that of the rows that it learned from. By (6) laws are wider where the
+steps of a window are longer than those of training, and narrower where they are shorter, as far as these have told how
+far values stray: there is more to fear in a storm than in the calm after it, and next to nothing where a series has
+come to rest. By (7) they are besides as wide as they have missed of late: laws by the size of errors, which is what a
+CRPS counts, and intervals by their squares, for it is the large errors that leave those. By (9) intervals are wider
+while few windows have told so. By (10) intervals grow with every value outside of them and shrink a little with every
+one inside, so that over a long time they hold the share that they promise, whatever the series does (Gibbs and Candès,
+2021). A score of V' is one of V:
 
     CRPS(V', y) = f k^q CRPS(V, m + (y - c) / (f k^q))                                                            (12)
 
@@ -62,7 +63,7 @@ _USUAL = 4.0  # n
 _SIZE = math.sqrt(2 / math.pi)  # μ
 _SHARES = torch.linspace(0, 1, 11, dtype=torch.float64)  # j
 _PACE = 0.1  # η
-_HALF = 100  # steps after which an error counts half in eq. 7
+_HALF, _HORIZONS = 100, 4  # steps after which an error counts half in eq. 7; horizons, where those are longer
 
 
 @dataclass(frozen=True, eq=False)
@@ -216,7 +217,8 @@ def learned(told: _Told, level: float, fading: bool = True) -> Tensor:
     away = y - a - w[:-1] * (m - a)
     e = _U * away / torch.where(away < 0, m - told.low, told.high - m).clamp(min=1e-12)  # eq. 5
     q = _share(lambda j: e * k**-j, _USUAL, k)  # eq. 6
-    sizes, keep = (e * k ** -q[:-1]).abs(), 0.5 ** (1 / _HALF) if fading else 1.0
+    keep = 0.5 ** (1 / max(_HALF, _HORIZONS * y.shape[1])) if fading else 1.0
+    sizes = (e * k ** -q[:-1]).abs()
     usual, every = _USUAL * y.shape[1], _known(torch.ones_like(y), keep)
     r = ((usual + _known(sizes.square(), keep)) / (usual + every)).sqrt()  # eq. 7
     f = (usual + _known(sizes, keep) / _SIZE) / (usual + every) if fading else r
