@@ -5,6 +5,7 @@ beside the value of a season ago.
 from __future__ import annotations
 
 import math
+from calendar import monthrange
 from dataclasses import replace
 
 import numpy as np
@@ -14,6 +15,7 @@ from scipy import stats
 from torch import nn
 
 import leadline as ll
+from leadline.data.table import read_rows
 from leadline.errors import DataError, UserError
 from leadline.forecast import forecast, forecasts, scores
 from leadline.likelihoods import hindsight
@@ -398,6 +400,29 @@ def test_days_on_which_a_market_is_closed_are_not_forecast():
     assert forecast(run, table).moments == ("2024-07-08", "2024-07-09", "2024-07-10", "2024-07-11")
     told = {"day": [*table["day"], "2024-07-10"], "v": [*table["v"], None]}  # one that the table tells
     assert forecast(run, told).moments == ("2024-07-10", "2024-07-11", "2024-07-12", "2024-07-15")
+
+
+def test_series_of_months_keep_their_own_days(tmp_path):
+    rows = [
+        (shop, f"{2001 + k // 12}-{k % 12 + 1:02}-{min(day, monthrange(2001 + k // 12, k % 12 + 1)[1])}", f"{k % 12}")
+        for shop, day in (("a", 30), ("b", 28), ("c", 31))
+        for k in range(1, 62)  # from February to February
+        if k != 2
+    ]
+    path = tmp_path / "shops.csv"
+    path.write_text("shop,day,v\n" + "".join(f"{','.join(row)}\n" for row in rows))
+    data = ll.data.series(path, "v", time="day", group="shop", horizon=2, gaps="fill")
+    _run(data, epochs=1, folder=tmp_path / "run")
+    again = ll.load(tmp_path / "run")
+    assert forecast(again).moments == (
+        "2006-03-30", "2006-04-30", "2006-03-28", "2006-04-28", "2006-03-31", "2006-04-30"
+    )  # fmt: skip
+    filled = [laid.one.moments[1:2] for laid in again.inputs.laid(read_rows(path))]
+    assert [again.inputs.clock.written(moments) for moments in filled] == [
+        ["2001-03-30"],
+        ["2001-03-28"],
+        ["2001-03-31"],
+    ]
 
 
 def test_a_run_that_is_read_back_forecasts_the_same(tmp_path):

@@ -110,7 +110,8 @@ def forecast(run: Run, rows: Any = None, level: float = LEVEL) -> Forecast:
     moments: list[str] = []
     for laid in every:
         ahead = laid.one.moments[len(laid.one) - 1 :][: inputs.horizon + 1]  # those that the table tells
-        behind = np.append(ahead[1:], inputs.clock.later(float(ahead[-1]), inputs.horizon + 1 - len(ahead)))
+        meant = inputs.clock.day_of(laid.one.name, laid.one.moments)
+        behind = np.append(ahead[1:], inputs.clock.later(float(ahead[-1]), inputs.horizon + 1 - len(ahead), meant))
         steps = np.arange(1.0, inputs.horizon + 1)
         moments += inputs.clock.written(steps if inputs.roles.time is None else behind)
     names = tuple(laid.one.name for laid in every for _ in range(inputs.horizon))

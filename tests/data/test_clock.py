@@ -50,6 +50,19 @@ def test_series_of_months_may_have_days_of_their_own():
     assert coming == [["2025-01-01", "2025-02-01"], ["2025-01-15", "2025-02-15"]]
 
 
+@pytest.mark.parametrize("day", [15, 28, 29, 30])
+def test_series_of_months_keep_their_own_days_over_february(day):
+    own, other = (_days(f"2022-11-{min(of, 30)}", f"2022-12-{of}", f"2023-01-{of}") for of in (day, 31))
+    clock = Clock.of([own, other], dated=True, names=["own", "other"])
+    february = _days(f"2023-02-{min(day, 28)}", "2023-02-28")
+    for name, moments, of, end in zip(("own", "other"), (own, other), (day, 31), february):
+        for seen in (np.append(moments, end), np.array([end])):  # a table may begin with that month
+            coming = clock.later(float(end), 2, clock.day_of(name, seen))
+            assert clock.written(coming) == [f"2023-03-{of}", f"2023-04-{min(of, 30)}"]
+    new = _days("2023-01-29", "2023-02-28")  # a series that training never saw
+    assert clock.written(clock.later(float(new[1]), 1, clock.day_of("new", new))) == ["2023-03-29"]
+
+
 def test_the_day_that_is_meant_is_known_before_a_short_month_came():
     clock = Clock.of([_days("2023-03-30", "2023-04-30", "2023-05-30")], dated=True)
     assert clock.written(clock.later(float(_days("2024-02-29")[0]), 2)) == ["2024-03-30", "2024-04-30"]

@@ -11,8 +11,8 @@ A moment is a float64: the number itself, days since the start of 1970, or witho
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -40,6 +40,7 @@ class Clock:
         weekdays: those on which a series of days goes on, 0 is Monday; none where it does on all. Months have the last
             of these days.
         day: of the month that is meant, counted from 0, where shorter months have their last day in its place.
+        days: that of each series by its name, where they differ and it is later than the 28th.
         look: how dates in digits are written, as `leadline.data.stamps` has it; empty where `form` says it.
 
     >>> clock = Clock.of([np.array([0.0, 31.0, 59.0, 90.0])], dated=True)
@@ -55,17 +56,22 @@ class Clock:
     weekdays: tuple[int, ...] = ()
     day: int = 0
     look: str = ""
+    days: Mapping[str, int] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, parts: Sequence[np.ndarray], dated: bool) -> Clock:
-        """The clock of moments in ascending order, a part for each series: its step is the commonest distance."""
+    def of(cls, parts: Sequence[np.ndarray], dated: bool, names: Sequence[str] = ()) -> Clock:
+        """The clock of moments in ascending order, a part for each series: its step is the commonest distance.
+
+        Args:
+            names: of the series, where there are several.
+        """
         apart = np.concatenate([np.diff(part) for part in parts]) if parts else np.empty(0)
         unit = "day" if dated else "number"
         if not len(apart):
             return cls(unit)
         every = np.concatenate(parts)
         if dated and apart.min() >= _SHORTEST_MONTH and (every == np.floor(every)).all():
-            found = cls._of_months(parts, every)
+            found = cls._of_months(parts, every, names or [""] * len(parts))
             if found is not None:
                 return found
         if dated:
@@ -74,7 +80,7 @@ class Clock:
         return cls(unit, float(_commonest(np.round(apart / unit_of, 6))) * unit_of)
 
     @classmethod
-    def _of_months(cls, parts: Sequence[np.ndarray], every: np.ndarray) -> Clock | None:
+    def _of_months(cls, parts: Sequence[np.ndarray], every: np.ndarray, names: Sequence[str]) -> Clock | None:
         """Of days that are the same in each month of a series, or the last that it has; None where they are not."""
         months, day, last = _months(every)
         steps = np.concatenate([np.diff(_months(part)[0]) for part in parts])
@@ -82,14 +88,18 @@ class Clock:
         if last.all():  # whole years differ by it in February alone
             differ = bool((day != day[0]).any() or (size % 12 != 0 or months[0] % 12 == 1))
             return cls("month", size, differ)
-        days = [(own, _lengths(of) - 1) for of, own, _ in map(_months, parts)]
-        meant = {int(own.max()) for own, _ in days if (own != own[0]).any()}
-        if len(meant) <= 1 and all((own == np.minimum(own.max(), ends)).all() for own, ends in days):
-            meant = meant or {int(own.max()) for own, _ in days}
-            return cls("month", size, day=meant.pop() if len(meant) == 1 and max(meant) >= _SHORTEST_MONTH else 0)
+        each = [_months(part) for part in parts]
+        same = all((own == np.minimum(own.max(), _lengths(of) - 1)).all() for of, own, _ in each)
+        # one day that is the last of each of its months, such as 28 February, leaves open which is meant
+        meant = {
+            name: int(own.max()) for name, (_, own, ends) in zip(names, each) if not ends.all() or own.min() < own.max()
+        }
+        late = {name: own for name, own in meant.items() if own >= _SHORTEST_MONTH}
+        if same and len(set(meant.values())) == 1:
+            return cls("month", size, day=max(late.values(), default=0))
         if (every == _last_open(months, _WORKDAYS)).all() and steps.min() > 0:
             return cls("month", size, True, weekdays=_WORKDAYS)
-        return None
+        return cls("month", size, days=late) if same else None
 
     @property
     def dated(self) -> bool:
@@ -111,8 +121,19 @@ class Clock:
         count = float(_months(np.array([moment]))[0][0]) if self.unit == "month" else moment
         return math.floor(count / self.size + _OFF)
 
-    def later(self, moment: float, count: int) -> np.ndarray:
-        """The `count` moments after one (eqs. 1, 2)."""
+    def day_of(self, name: str, moments: np.ndarray) -> int:
+        """The day of the month that a series means, counted from 0."""
+        if self.unit != "month":
+            return 0
+        _, own, last = _months(moments)
+        return self.days.get(name, self.day if last.all() else int(own.max()))
+
+    def later(self, moment: float, count: int, meant: int | None = None) -> np.ndarray:
+        """The `count` moments after one (eqs. 1, 2).
+
+        Args:
+            meant: the day of the month that its series means; None is that of all.
+        """
         steps = np.arange(1, count + 1)
         if self.weekdays and self.unit != "month":
             days = moment + np.arange(1, 7 * (count // len(self.weekdays) + 1) + 1)
@@ -123,8 +144,9 @@ class Clock:
         coming = months + np.rint(steps * self.size).astype(np.int64)
         if self.weekdays:
             return _last_open(coming, self.weekdays)
-        meant = 31 if self.last else max(int(day[0]), self.day) if last[0] else int(day[0])
-        return (_begins(coming) + np.minimum(meant, _lengths(coming) - 1)).astype(np.float64)
+        asked = self.day if meant is None else meant
+        own = 31 if self.last else max(int(day[0]), asked) if last[0] else int(day[0])
+        return (_begins(coming) + np.minimum(own, _lengths(coming) - 1)).astype(np.float64)
 
     @property
     def season(self) -> int | None:

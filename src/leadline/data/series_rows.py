@@ -160,7 +160,7 @@ def series_of(
     else:
         if clock is None and len(times.orders) > 1:
             notes.append(f"{roles.time} is read with the {_FIRST[times.order]} first")
-        found = clock or _clock_of([moments[rows] for _, rows in parts], times, roles.gaps)
+        found = clock or _clock_of({name: moments[rows] for name, rows in parts}, times, roles.gaps)
         if found.dated != dated:
             raise DataError(
                 f"{roles.time}, the time, must be written as it was in training",
@@ -175,9 +175,9 @@ def series_of(
     return every, found, notes
 
 
-def _clock_of(parts: list[np.ndarray], times: Moments, gaps: str) -> Clock:
-    found = Clock.of(parts, times.dated)
-    every = np.concatenate(parts)
+def _clock_of(parts: dict[str, np.ndarray], times: Moments, gaps: str) -> Clock:
+    found = Clock.of([*parts.values()], times.dated, [*parts])
+    every = np.concatenate([*parts.values()])
     joined_days = gaps == "join" and found.unit == "day" and found.size == 1
     weekdays = open_weekdays(every) if joined_days else ()
     return replace(found, form=times.form, order=times.order, look=times.look, weekdays=weekdays or found.weekdays)
@@ -364,11 +364,9 @@ def _on_steps(
             got=f"none in {table.at(row)}" + (f" ({int(lost.sum())} such rows)" if lost.sum() > 1 else ""),
             do=f"Fill it in; {_REMEDY}",
         )
-    at = (
-        moments[rows][source]
-        if not made.any()
-        else np.append(moments[rows[0]], clock.later(moments[rows[0]], len(steps) - 1))
-    )
+    at = moments[rows][source]
+    if made.any():
+        at = np.append(at[0], clock.later(at[0], len(steps) - 1, clock.day_of(name, moments[rows])))
     filled = _carried(np.column_stack([own, past[rows][source[:known]]]))
     begin = clock.begin(float(moments[rows[0]])) if roles.time is not None else 0
     return Series(name, rows[source], at, filled[:, 0], filled[:, 1:], lost | made[:known], begin)

@@ -43,7 +43,7 @@ from leadline.errors import DataError, ShapeError
 
 LEVELLED = ("count", "positive")  # kinds that stay as they are measured, where there are several series
 _USUAL = 4.0  # n of eq. 6
-_DATES = ("order", "weekdays", "day", "look")  # what a clock knows and training never sees
+_DATES = ("order", "weekdays", "day", "days", "look")  # what a clock knows and training never sees
 _ROWS = 4096  # windows that are looked at together
 
 

@@ -278,10 +278,12 @@ def beside(facts: Facts, split: str) -> Beside:
     mine = mine.flip(0)[:: inputs.horizon][: max(1, MOST // inputs.horizon)].flip(0)  # the last is among them
     told = Told.of(facts, split, mine)
     origins = rows.time[mine].tolist() if rows.time is not None else mine.tolist()
+    name, clock = inputs.figures[code].name, inputs.clock
+    meant = clock.day_of(name, np.array(origins))
     return Beside(
-        np.concatenate([inputs.clock.later(float(origin), inputs.horizon) for origin in origins]),
+        np.concatenate([clock.later(float(origin), inputs.horizon, meant) for origin in origins]),
         told.values.reshape(5, -1),
-        inputs.figures[code].name,
+        name,
     )
 
 
