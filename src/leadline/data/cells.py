@@ -13,7 +13,7 @@ import math
 import numbers
 import re
 from collections.abc import Container, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -151,6 +151,7 @@ class Table:
         refused: rows that were left out while reading, by reason.
         notes: what a reader should know of how it was read.
         nameless: the source does not name its columns.
+        zones: of columns of times that were in one; their cells are in UTC.
     """
 
     columns: dict[str, Cells]
@@ -160,6 +161,7 @@ class Table:
     refused: tuple[Refusal, ...] = ()
     notes: tuple[str, ...] = ()
     nameless: bool = False
+    zones: Mapping[str, str] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.numbers)
@@ -191,18 +193,21 @@ def table_of(rows: Any, names: Sequence[str] = (), source: str = "rows") -> Tabl
     """
     if isinstance(rows, Table):
         return rows
+    zones: dict[str, str] = {}
     if isinstance(rows, Mapping):
         columns = _of_mapping(rows)
     elif isinstance(rows, (list, tuple, np.ndarray, Tensor)):
         columns = _of_rows(rows, names)
     else:
-        columns = _of_frame(rows)
+        frame = series_of_frame(rows)
+        columns = {name: _of_series(series, name) for name, series in frame.items()}
+        zones = {name: zone for name, series in frame.items() if (zone := _zone_of(series))}
     lengths = {name: len(cells) for name, cells in columns.items()}
     if len(set(lengths.values())) > 1:
         got = ", ".join(f"{name} with {count}" for name, count in list(lengths.items())[:5])
         raise ShapeError("columns must be of equal length", got=got, do="Give every column one cell a row")
     count = next(iter(lengths.values()), 0)
-    return Table(columns, np.arange(count), source=source)
+    return Table(columns, np.arange(count), source=source, zones=zones)
 
 
 def _of_mapping(rows: Mapping) -> dict[str, Cells]:
@@ -239,10 +244,6 @@ def _of_rows(rows: Any, names: Sequence[str]) -> dict[str, Cells]:
     return {name: cells_of([row[i] for row in rows], name) for i, name in enumerate(names)}
 
 
-def _of_frame(rows: Any) -> dict[str, Cells]:
-    return {name: _of_series(series, name) for name, series in series_of_frame(rows).items()}
-
-
 def series_of_frame(rows: Any) -> dict[str, Any]:
     """The columns of a data frame of any library, as narwhals has them."""
     try:
@@ -271,6 +272,12 @@ def series_of_frame(rows: Any) -> dict[str, Any]:
         )
     # by place: a name may be a number, which would pick a row
     return {str(name): series for name, series in zip(frame.columns, frame.iter_columns())}
+
+
+def _zone_of(series: Any) -> str:
+    """The zone of a column of times, empty where it is in none; narwhals misses America/New_York of pandas."""
+    own = getattr(getattr(series.to_native(), "dtype", None), "tz", None)
+    return getattr(series.dtype, "time_zone", None) or ("" if own is None else str(own))
 
 
 def _of_series(series: Any, name: str) -> Cells:

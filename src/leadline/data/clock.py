@@ -18,7 +18,7 @@ import numpy as np
 
 from leadline.data.columns import CYCLES
 from leadline.data.periods import period
-from leadline.data.stamps import stamp
+from leadline.data.stamps import in_zone, stamp
 from leadline.data.words import plain_text
 
 UNITS = ("row", "number", "day", "month")
@@ -42,6 +42,7 @@ class Clock:
         day: of the month that is meant, counted from 0, where shorter months have their last day in its place.
         days: that of each series by its name, where they differ and it is later than the 28th.
         look: how dates in digits are written, as `leadline.data.stamps` has it; empty where `form` says it.
+        zone: in which hours are written, where a table has times in one.
 
     >>> clock = Clock.of([np.array([0.0, 31.0, 59.0, 90.0])], dated=True)
     >>> clock.unit, clock.size, clock.season, clock.written(clock.later(90.0, 2))
@@ -57,6 +58,7 @@ class Clock:
     day: int = 0
     look: str = ""
     days: Mapping[str, int] = field(default_factory=dict)
+    zone: str = ""
 
     @classmethod
     def of(cls, parts: Sequence[np.ndarray], dated: bool, names: Sequence[str] = ()) -> Clock:
@@ -186,6 +188,8 @@ class Clock:
         """Moments as a table holds them."""
         if not self.dated:
             return [plain_text(moment if moment == round(moment) else float(f"{moment:.12g}")) for moment in moments]
+        if self.zone:
+            return [str(in_zone(moment, self.zone)) for moment in moments.tolist()]
         whole = self.unit == "month" or bool((moments == np.floor(moments)).all() and self.size == round(self.size))
         seconds = np.rint(moments * _SECONDS).astype(np.int64)
         if self.form:

@@ -43,7 +43,7 @@ from leadline.data.series_parts import (
     too_broken,
     until_of,
 )
-from leadline.data.series_rows import GAPS, Roles, series_of, with_dates
+from leadline.data.series_rows import GAPS, Roles, days_of_zones, series_of, with_dates
 from leadline.data.series_season import drifts, season_and_window, swings
 from leadline.data.series_windows import LEVELLED, Figures, Windows
 from leadline.data.table import rows_of
@@ -124,6 +124,7 @@ def series(
     path, dates = with_dates(path)
     time = dates if time is None else time
     table, place = rows_of(path, "path")
+    table = days_of_zones(table)
     roles = Roles(target, time, group, gaps=gaps)
     left_out = check_columns(table, roles, static, known, drop)
     roles = replace(roles, past=past_columns(table, roles, (*static, *known, *drop), left_out))

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from datetime import time
 from typing import Any
 
 import numpy as np
@@ -22,11 +23,13 @@ from leadline.data.columns import named
 from leadline.data.outcome import read_outcome
 from leadline.data.periods import periods_of, short_dates
 from leadline.data.raw import dates_style, days_alone, raw_values, read_numbers, shown, words_of, writes_comma
-from leadline.data.stamps import look_of, timed_periods
+from leadline.data.stamps import in_zone, look_of, timed_periods
 from leadline.data.words import natural
 from leadline.errors import DataError
 
 GAPS = ("error", "fill", "join")
+_MIDNIGHT = time()
+_MICROSECONDS = 86400e6  # of a day
 _FIRST = {"mdy": "month", "dmy": "day"}  # orders between which 1/2/2024 leaves the choice
 _FINER = ("half", "quarter", "qtr", "month", "week", "day", "hour", "minute")  # what stands in a column of its own
 _REMEDY = (
@@ -105,7 +108,7 @@ class Series:
 
 def with_dates(rows: Any) -> tuple[Any, str | None]:
     """A data frame with what its index of pandas holds, if these are dates, as a column, and the name of it: that of
-    the index, or `time`. Times in a zone that all begin a day become days. What is no frame stays as it is.
+    the index, or `time`. What is no frame stays as it is.
 
     >>> with_dates({"v": [1.0, 2.0]})
     ({'v': [1.0, 2.0]}, None)
@@ -115,18 +118,21 @@ def with_dates(rows: Any) -> tuple[Any, str | None]:
     if type(index).__name__ in ("DatetimeIndex", "PeriodIndex") and hasattr(rows, "assign"):
         name = "time" if index.name is None else str(index.name)
         name, rows = (None, rows) if name in rows.columns else (name, rows.assign(**{name: index}))
-    if not hasattr(rows, "columns") or isinstance(rows, Table):
-        return rows, name
-    import narwhals as nw
+    return rows, name
 
-    frame = nw.from_native(rows, pass_through=True)
-    for column in frame.columns if isinstance(frame, nw.DataFrame) else ():
-        if isinstance(kind := frame.schema[column], nw.Datetime) and kind.time_zone:
-            here = frame[column].dt.replace_time_zone(None)
-            known = here.drop_nulls()
-            if bool((known == known.dt.truncate("1d")).all()):
-                frame = frame.with_columns(here.alias(column))
-    return (frame.to_native() if isinstance(frame, nw.DataFrame) else rows), name
+
+def days_of_zones(table: Table) -> Table:
+    """A table in which times of a zone are days where all of them begin one there."""
+    columns, zones = dict(table.columns), {}
+    for name, zone in table.zones.items():
+        known, code = np.unique(np.asarray(table.columns[name]), return_inverse=True)
+        moments = (known[~np.isnat(known)].astype(np.int64) / _MICROSECONDS).tolist()
+        if moments and all(in_zone(moment, zone).time() == _MIDNIGHT for moment in moments):
+            days = [in_zone(moment, zone).replace(tzinfo=None) for moment in moments]
+            columns[name] = np.append(np.array(days, known.dtype), known[len(days) :])[code]
+        else:
+            zones[name] = zone
+    return replace(table, columns=columns, zones=zones)
 
 
 def series_of(
@@ -180,7 +186,8 @@ def _clock_of(parts: dict[str, np.ndarray], times: Moments, gaps: str) -> Clock:
     every = np.concatenate([*parts.values()])
     joined_days = gaps == "join" and found.unit == "day" and found.size == 1
     weekdays = open_weekdays(every) if joined_days else ()
-    return replace(found, form=times.form, order=times.order, look=times.look, weekdays=weekdays or found.weekdays)
+    found = replace(found, weekdays=weekdays or found.weekdays)
+    return replace(found, form=times.form, order=times.order, look=times.look, zone=times.zone)
 
 
 def target_of(table: Table, name: str, comma: bool) -> np.ndarray:
@@ -220,13 +227,14 @@ class Moments:
     Args:
         values: the moments, NaN nowhere.
         orders: those in which the parts of its dates can be read, the likeliest first; none where they are numbers.
-        form, look: in which dates are written, as `Clock` has them.
+        form, look, zone: in which dates are written, as `Clock` has them.
     """
 
     values: np.ndarray
     orders: tuple[str, ...] = ()
     form: str = ""
     look: str = ""
+    zone: str = ""
 
     @property
     def dated(self) -> bool:
@@ -265,7 +273,8 @@ def moments_of(table: Table, name: str | None, order: str = "") -> Moments:
             got=f"{shown(cells, row)} in {table.at(row)}",
             do="Write dates like 2024-12-31, 2024-12-31 18:00, 2024-12, Dec 2024, 2024Q4 or 2024-W05, in every row",
         )
-    return Moments(values, orders, look=look_of(written, orders[0]) if orders and isinstance(written, Text) else "")
+    look = look_of(written, orders[0]) if orders and isinstance(written, Text) else ""
+    return Moments(values, orders, look=look, zone=table.zones.get(name, ""))
 
 
 def _date_orders(cells: Cells, settled: str) -> tuple[str, ...]:

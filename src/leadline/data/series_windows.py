@@ -38,12 +38,12 @@ from leadline.data.columns import Column, TableInputs
 from leadline.data.data import Split
 from leadline.data.inputs import Inputs
 from leadline.data.series_linear import Linear, season_ago
-from leadline.data.series_rows import Roles, Series, check_column, series_of, with_dates
+from leadline.data.series_rows import Roles, Series, check_column, days_of_zones, series_of, with_dates
 from leadline.errors import DataError, ShapeError
 
 LEVELLED = ("count", "positive")  # kinds that stay as they are measured, where there are several series
 _USUAL = 4.0  # n of eq. 6
-_DATES = ("order", "weekdays", "day", "days", "look")  # what a clock knows and training never sees
+_DATES = ("order", "weekdays", "day", "days", "look", "zone")  # what a clock knows and training never sees
 _ROWS = 4096  # windows that are looked at together
 
 
@@ -259,6 +259,7 @@ class Windows(Inputs):
 
     def laid(self, table: Table) -> list[Laid]:
         """The series of a table in channels; one that training never saw has figures of its own."""
+        table = days_of_zones(table)
         every, _, _ = series_of(table, self.roles, self.clock, self.comma)
         for columns in (self.known, self.static):
             for name in columns.names:

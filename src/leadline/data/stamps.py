@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta, timezone, tzinfo
+from functools import cache
+from zoneinfo import ZoneInfo
 
 import numpy as np
 
@@ -23,6 +25,7 @@ _PARTS = re.compile(r"(\d+)([-./])(\d+)[-./](\d+)")
 _HALVES = {"P": ("AM", "PM"), "p": ("am", "pm"), "Pd": ("A.M.", "P.M."), "pd": ("a.m.", "p.m.")}
 _ZONE = re.compile(r"\} ?([+-])(\d\d):?(\d\d)$")  # after a time that changes: one that does not is a day's, anywhere
 _EPOCH = datetime(1970, 1, 1)
+_AHEAD = re.compile(r"([+-])(\d\d):?(\d\d)$")
 _TIMED = re.compile(rf"(.+?\w)((?!$){re.sub('[?]P<[a-z]+>', '?:', CLOCK.pattern)})")
 
 
@@ -55,6 +58,26 @@ def stamp(moment: float, look: str) -> str:
     second = at.second + at.microsecond / 1e6 if digits else at.second
     hours = {"H": at.hour, "I": (at.hour - 1) % 12 + 1}
     return look.format(M=at.minute, S=second, **hours, **halves, **fields(at.date()))
+
+
+def in_zone(moment: float, zone: str) -> datetime:
+    """A moment in days since the start of 1970 (UTC), as the clocks of a zone have it.
+
+    >>> str(in_zone(19723.75, "Europe/Berlin")), str(in_zone(19723.75, "UTC-03:30"))
+    ('2024-01-01 19:00:00+01:00', '2024-01-01 14:30:00-03:30')
+    """
+    return (_EPOCH + timedelta(seconds=round(moment * 86400))).replace(tzinfo=UTC).astimezone(_zone(zone))
+
+
+@cache
+def _zone(name: str) -> tzinfo:
+    """A zone by its name or its distance; UTC where the system knows none of that name."""
+    if ahead := _AHEAD.search(name):
+        return timezone((1 if ahead[1] == "+" else -1) * timedelta(hours=int(ahead[2]), minutes=int(ahead[3])))
+    try:
+        return ZoneInfo(name)
+    except (KeyError, ValueError, OSError):
+        return UTC
 
 
 def timed_periods(cells: Text) -> tuple[np.ndarray, str] | None:
