@@ -1,22 +1,16 @@
-"""Layers and wiring: one short file a model, no model imports another. `MODELS` is the list of them all."""
+"""Layers and wiring: one short file a model, no model imports another. `MODELS` is the list of them all,
+from which `build` makes one by its name.
+"""
 
 from __future__ import annotations
 
-import inspect
-import math
-from collections.abc import Mapping, Sequence
-from typing import Any, cast
-
-import torch
 from torch import nn
 
-from leadline.data.data import Data
-from leadline.errors import UnknownName, UserError
-from leadline.layers.held_graph import give_graph
 from leadline.models.alexnet import AlexNet
 from leadline.models.as_dense import as_dense, dense_matrix, tied
 from leadline.models.bert import BERT
 from leadline.models.boolean import Boolean
+from leadline.models.building import build, heads_for
 from leadline.models.capacity import capacity, capacity_without_errors, crosstalk, flip_probability
 from leadline.models.cheb_net import ChebNet
 from leadline.models.checkpointed import checkpointed
@@ -35,6 +29,7 @@ from leadline.models.edge_network import EdgeNetwork
 from leadline.models.encoder_decoder import EncoderDecoder
 from leadline.models.equation import equations
 from leadline.models.fixed_joints import FixedJoints, smoothest
+from leadline.models.from_data import FROM_DATA, TEXT_TASKS, choices, sizes_from
 from leadline.models.fusion import compose, fuse
 from leadline.models.gabor import Gabor
 from leadline.models.gat import GAT
@@ -85,8 +80,6 @@ from leadline.models.u_net import UNet
 from leadline.models.vgg import VGG
 from leadline.models.vit import ViT
 from leadline.models.wide_resnet import WideResNet
-from leadline.names import lookup, suggest
-from leadline.settings import whole
 
 MODELS: dict[str, type[nn.Module]] = {
     "Linear": Linear,
@@ -146,234 +139,6 @@ MODELS: dict[str, type[nn.Module]] = {
     "SetTransformer": SetTransformer,
 }
 
-#: what models of text can learn, by the tasks of `leadline.data.text`
-TEXT_TASKS = {
-    "GPT": ("next",),
-    "BERT": ("masked", "classes", "tags", "spans"),
-    "Transformer": ("pairs",),
-    "T5": ("pairs",),
-    "EncoderDecoder": ("pairs",),
-    "Recurrent": ("next", "classes", "tags"),
-}
-
-#: what `build` fills in from the data; everything else of a constructor is the user's to choose
-FROM_DATA = (
-    *("dim_input", "dim_output", "channels", "channels_first", "size"),
-    *("num_tokens", "num_source_tokens", "length", "len_source", "pad", "start", "end", "sep"),
-    *("level", "dim_edge", "num_relations", "num_kinds"),
-    *("coordinates", "typical"),
-)
-
-
-_COUNTED = 2**22  # tokens, which tell how frequent each is
-
-
-def build(
-    name: str, dim_input: int | Sequence[int] | Data, dim_output: int, seed: int = 0, **options: Any
-) -> nn.Module:
-    """The model called `name`, with first weights drawn from `seed` alone.
-
-    Args:
-        dim_input: numbers a row, or the shape of a row, (channels, rows, columns) of a picture; or the data themselves,
-            which also tell what their tokens are.
-
-    >>> build("mlp", 4, 3, hidden=(8,)).config["hidden"]
-    [8]
-    >>> build("ConvNet", (1, 28, 28), 10).config["channels"]
-    1
-    """
-    model_type = lookup(name, MODELS, "model")
-    known = choices(model_type)
-    for option in options:
-        if option not in known:
-            have = [other for other, kind in MODELS.items() if option in choices(kind)]
-            own = ", ".join(known) or "none of its own"
-            raise UnknownName(
-                f"{model_type.__name__} does not have this option",
-                got=option + (f", an option of {' and '.join(have)}" if have else ""),
-                do=f"{model_type.__name__} has {own}" if have or not known else suggest(option, known).rstrip("."),
-            )
-    parted = "num_heads" in known and "dim_head" not in known  # heads of a width of their own fit any dim
-    if "dim" in options and parted and "num_heads" not in options:
-        options = options | {"num_heads": heads_for(options["dim"], known["num_heads"].default)}
-    seed = whole("seed", seed, 0, 2**63 - 1, usual=0)
-    told: dict[str, Any] = {}
-    data = dim_input if isinstance(dim_input, Data) else None
-    if isinstance(dim_input, Data):
-        _check_task(model_type.__name__, getattr(dim_input.inputs, "task", None))
-        kind, told = dim_input.target.kind, dim_input.inputs.sizes(tuple(dim_input.train.x.shape[1:]))
-        asked = "tags" if kind == "tokens" and dim_output != told.get("num_tokens") else kind
-        head = getattr(model_type, "own_head", {}).get(asked)
-        options, dim_input = ({"head": head} if head else {}) | options, dim_input.shape_input
-        if "level" in inspect.signature(model_type).parameters and "level" not in told:
-            raise UserError(
-                f"{model_type.__name__} must be given a graph",
-                got=f"rows of shape {tuple(dim_input)} without edges",
-                do="Pass the edges: ll.data.graph(nodes, edges, target=…), or --edges FILE in a shell",
-            )
-    shape = (dim_input,) if isinstance(dim_input, int) else tuple(dim_input)
-    sizes = sizes_from(model_type, shape, told)
-    if "dim_output" in inspect.signature(model_type).parameters:
-        sizes["dim_output"] = dim_output
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
-        model = model_type(**{**sizes, **options})
-    if data is not None:
-        give_graph(model, data.inputs.graph, getattr(data.inputs, "level", None))
-    if data is not None and data.target.dim == told.get("num_tokens") and hasattr(model, "begin_with"):
-        rows = data.train.x[: max(1, _COUNTED // max(1, data.train.x.shape[1]))]
-        cast(Any, model).begin_with(cast(Any, data.inputs).counts(rows, data.target.dim))
-    return model
-
-
-def heads_for(dim: Any, usual: Any) -> Any:
-    """How many heads, where the width is chosen and they are not: the usual number, or the nearest that leaves each an
-    even width, or one.
-
-    >>> heads_for(384, 6), heads_for(32, 6), heads_for(30, 4), heads_for(97, 4)
-    (6, 4, 3, 1)
-    """
-    if not isinstance(dim, int) or isinstance(dim, bool) or dim < 1 or not isinstance(usual, int):
-        return usual  # the model itself says what is wrong
-    if dim % usual == 0:
-        return usual
-    some = range(1, min(dim, 2 * usual))  # one is nearer than what comes after them
-    return min((1, *(heads for heads in some if dim % (2 * heads) == 0)), key=lambda heads: abs(heads - usual))
-
-
-def _check_task(name: str, task: str | None) -> None:
-    """Refuses a model of text for what it cannot learn: one that sees the words after a place would copy the next."""
-    own = TEXT_TASKS.get(name)
-    if own is None or task is None or task in own:
-        return
-    fitting = [other for other, tasks in TEXT_TASKS.items() if task in tasks]
-    raise UserError(
-        f"{name} must be given text for {' or '.join(own)}",
-        got=f"text for {task}",
-        do=f"Use {' or '.join(fitting)}" if fitting else "Use another model",
-    )
-
-
-def sizes_from(
-    model_type: type[nn.Module], shape: Sequence[int], told: Mapping[str, Any] | None = None
-) -> dict[str, Any]:
-    """What a constructor is told of the rows: their number of values, channels and size, or their tokens.
-
-    Args:
-        shape: of a row as the network reads it.
-        told: what the inputs say of rows of tokens.
-
-    >>> sizes_from(MLP, (1, 28, 28)), sizes_from(LeNet, (1, 28, 28)), sizes_from(ConvNet1D, (40,))
-    ({'dim_input': 784}, {'channels': 1, 'size': (28, 28)}, {'dim_input': 40, 'channels': 1})
-    """
-    wanted = inspect.signature(model_type).parameters
-    told = told or {}
-    if "level" in told:
-        return _of_graph(model_type, told)
-    if "num_tokens" in told or ("num_tokens" in wanted and "channels" not in wanted):
-        return _of_tokens(model_type, shape, told)
-    if "num_tokens" in wanted:  # it reads sequences of numbers as well
-        return _of_steps(model_type, shape, told)
-    if getattr(model_type, "reads_sets", False):
-        return _of_sets(model_type, shape, told)
-    if "channels" not in wanted:
-        return {"dim_input": math.prod(shape)}
-    if "channels" in told:  # steps before channels, and a last one that says which steps are there
-        raise UserError(
-            f"{model_type.__name__} must be given rows of equal lengths",
-            got="sequences or sets, of which some are padded",
-            do="Use Recurrent, or MLP; of sets DeepSets, PointNet or SetTransformer",
-        )
-    if "dim_input" in wanted:  # a series, with or without channels
-        if len(shape) in (1, 2):
-            return {"dim_input": shape[-1], "channels": shape[0] if len(shape) == 2 else 1}
-        must, do = "series: (length,) or (channels, length)", "ConvNet or ResNet, which read pictures"
-    else:
-        if len(shape) in (3, 4):
-            return {"channels": shape[0]} | ({"size": tuple(shape[1:])} if "size" in wanted else {})
-        must, do = "pictures: (channels, rows, columns)", "MLP, or ConvNet1D for a series"
-    raise UserError(f"{model_type.__name__} must be given {must}", got=f"rows of shape {tuple(shape)}", do=f"Use {do}")
-
-
-def _of_graph(model_type: type[nn.Module], told: Mapping[str, Any]) -> dict[str, Any]:
-    """What a model of graphs is told: numbers of a node and of an edge, kinds of edges, and what is asked for."""
-    wanted = inspect.signature(model_type).parameters
-    if "level" not in wanted:
-        readers = [other for other, kind in MODELS.items() if "level" in inspect.signature(kind).parameters]
-        raise UserError(
-            f"{model_type.__name__} must be given rows of numbers",
-            got="questions about a graph",
-            do=f"Use {' or '.join(readers)}, which read graphs; or read the nodes without their edges, "
-            "by ll.data.nodes_alone(data) or as a table",
-        )
-    return {arg: value for arg, value in told.items() if arg in wanted}
-
-
-def _of_steps(model_type: type[nn.Module], shape: Sequence[int], told: Mapping[str, Any]) -> dict[str, Any]:
-    """What a model of sequences is told of rows of numbers: how many channels a step has."""
-    if "channels" in told:
-        return {arg: value for arg, value in told.items() if arg in inspect.signature(model_type).parameters}
-    if len(shape) in (1, 2):  # a series, with or without channels before its steps
-        return {"channels": shape[0], "channels_first": True} if len(shape) == 2 else {"channels": 1}
-    raise UserError(
-        f"{model_type.__name__} must be given tokens, or series: (length,) or (channels, length)",
-        got=f"rows of shape {tuple(shape)}",
-        do="Use ConvNet or ResNet, which read pictures",
-    )
-
-
-def _of_sets(model_type: type[nn.Module], shape: Sequence[int], told: Mapping[str, Any]) -> dict[str, Any]:
-    """What a model of sets is told of them: how many numbers a member has."""
-    if "channels" in told:
-        return {arg: value for arg, value in told.items() if arg in inspect.signature(model_type).parameters}
-    if len(shape) == 2:
-        return {"channels": shape[1]}
-    raise UserError(
-        f"{model_type.__name__} must be given sets: (members, numbers of each)",
-        got=f"rows of shape {tuple(shape)}",
-        do="Read them with ll.data.sets; MLP reads flat rows, ConvNet pictures",
-    )
-
-
-def _of_tokens(model_type: type[nn.Module], shape: Sequence[int], told: Mapping[str, Any]) -> dict[str, Any]:
-    """What a model of tokens is told of them; what it must know and the rows do not say is the message's."""
-    wanted = inspect.signature(model_type).parameters
-    name = model_type.__name__
-    if "num_tokens" not in wanted:
-        readers = [other for other, kind in MODELS.items() if "num_tokens" in inspect.signature(kind).parameters]
-        raise UserError(
-            f"{name} must be given numbers", got="rows of tokens", do=f"Use {', '.join(readers)}, which read tokens"
-        )
-    needed = [arg for arg in FROM_DATA if arg in wanted and wanted[arg].default is inspect.Parameter.empty]
-    lost = [arg for arg in needed if arg not in told and arg != "dim_output"]
-    if lost and not told:
-        text = f'Name a file or folder of text in a shell; in Python, write build("{name}", ll.data.text(…), …)'
-        pictures = "In Python, pass rows = ll.data.colours(pictures), as docs/vision-transformers.md shows, to "
-        pictures += f'build("{name}", rows, …). A shell trains pictures with ViT, Swin, DaViT or ConvNet'
-        raise UserError(
-            f"{name} must be given rows of tokens",
-            got=f"{'pictures' if len(shape) == 3 else 'rows of numbers'} of shape {tuple(shape)}",
-            do=pictures if len(shape) == 3 else text,
-        )
-    if lost:
-        got = {"len_source": "a text without a source to translate"}.get(lost[0], f"rows that do not say {lost[0]}")
-        raise UserError(f"{name} must be given {' and '.join(lost)}", got=got, do="Use a model for this task")
-    if "num_source_tokens" in told and "num_source_tokens" not in wanted:
-        fitting = [other for other, kind in MODELS.items() if "num_source_tokens" in inspect.signature(kind).parameters]
-        raise UserError(
-            f"{name} must be given pairs of one vocabulary",
-            got="sources with a tokenizer of their own",
-            do=f"Use {' or '.join(fitting)}, or leave target_kind out",
-        )
-    return {arg: value for arg, value in told.items() if arg in wanted}
-
-
-def choices(model_type: type[nn.Module]) -> dict[str, inspect.Parameter]:
-    """The arguments of a model that its user chooses."""
-    parameters = inspect.signature(model_type).parameters
-    return {name: parameter for name, parameter in parameters.items() if name not in FROM_DATA}
-
-
 __all__ = [
     "BERT",
     "GCN",
@@ -386,10 +151,12 @@ __all__ = [
     "RelationalGCN",
     "RecursiveGraphNet",
     "GraphTransformer",
+    "FROM_DATA",
     "GPT",
     "MLP",
     "MODELS",
     "T5",
+    "TEXT_TASKS",
     "VGG",
     "AlexNet",
     "Boolean",
@@ -454,6 +221,7 @@ __all__ = [
     "folding",
     "freeze",
     "fuse",
+    "heads_for",
     "identity",
     "interpolant",
     "inverse",
@@ -471,6 +239,7 @@ __all__ = [
     "separable",
     "separate",
     "share_separable",
+    "sizes_from",
     "smoothest",
     "stages",
     "thaw",
