@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from leadline.interop import hugging_face
+from leadline.interop import families, hugging_face
 from leadline.models import BERT
 
 transformers = pytest.importorskip("transformers")
@@ -143,7 +143,7 @@ def test_gradients_are_those_of_transformers(tmp_path):
     ):
         torch.nn.functional.cross_entropy(scores[there], y[there]).backward()
     theirs_by_name = dict(model.named_parameters())
-    mapped = hugging_face.places_of(hugging_face._family_of(ours), ours)
+    mapped = families.places_of(families.family_of(ours), ours)
     for name, p in ours.named_parameters():
         wanted = mapped[name].read(*(theirs_by_name[part].grad for part in mapped[name].names))
         torch.testing.assert_close(p.grad, wanted, atol=1e-9, rtol=1e-6)

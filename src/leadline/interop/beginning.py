@@ -20,9 +20,10 @@ from leadline.engine.checkpoint import of, restore
 from leadline.engine.keeper import read_newest
 from leadline.engine.record import Record
 from leadline.errors import RunError, UserError
-from leadline.interop import hugging_face
 from leadline.interop.beside import TOKENIZER
 from leadline.interop.filling import Filled, fill
+from leadline.interop.folder import Folder
+from leadline.interop.folder_files import CONFIG
 from leadline.models import MODELS, build, choices, lora, merged
 
 
@@ -101,19 +102,19 @@ def beginning(folder: str | Path) -> Beginning:
     path = Path(folder)
     if (path / "run.json").is_file():
         return _of_run(path)
-    if not (path / hugging_face.CONFIG).is_file():
+    if not (path / CONFIG).is_file():
         raise RunError(
             "a folder to begin from must hold config.json and model.safetensors, or a run",
             got=f"{path}, which {_lacking(path)}" if path.is_dir() else f"{path}, which is no folder",
             do="Name a folder that save_pretrained has written, or one in runs/",
         )
-    opened = hugging_face.Folder.open(path)
+    opened = Folder.open(path)
     opened.expect(new_head=True)  # which refuses a trunk that is not whole
     return Beginning(path, opened.family.MODEL.__name__, opened.arguments(), opened.fill)
 
 
 def _lacking(path: Path) -> str:
-    return f"has no {hugging_face.CONFIG}" if any(path.glob("*.safetensors")) else "holds neither"
+    return f"has no {CONFIG}" if any(path.glob("*.safetensors")) else "holds neither"
 
 
 def _of_run(path: Path) -> Beginning:
