@@ -1,8 +1,11 @@
+import inspect
+
 import pytest
+import torch
 
 import leadline as ll
 from leadline.errors import UnknownName, UserError
-from leadline.models import MLP, build, choices, heads_for
+from leadline.models import MLP, MODELS, build, choices, heads_for
 
 
 def test_names_are_found_in_any_case_and_options_pass_through():
@@ -62,3 +65,34 @@ def test_a_model_of_text_says_where_text_comes_from():
     said = r"GPT must be given rows of tokens. Got rows of numbers of shape \(2,\). Name a file or folder of text"
     with pytest.raises(UserError, match=said):
         build("GPT", ll.data.moons(num=40), 1)
+
+
+def asking(argument):
+    return [name for name, kind in MODELS.items() if argument in inspect.signature(kind).parameters]
+
+
+def test_who_reads_what_a_model_cannot_is_named(lines, tmp_path):
+    with pytest.raises(UserError, match=f"Use {' or '.join(asking('level'))}, which read graphs"):
+        build("MLP", ll.data.karate(), 1)
+    with pytest.raises(UserError, match=f"Use {', '.join(asking('num_tokens'))}, which read tokens"):
+        build("MLP", lines, 2)
+    (tmp_path / "pairs.tsv").write_text("".join(f"one {k}\ttwo {k}\n" for k in range(40)))
+    apart = ll.data.text(tmp_path / "pairs.tsv", kind="bytes", target_kind="characters", length=8, cache=False)
+    with pytest.raises(UserError, match=f"Use {' or '.join(asking('num_source_tokens'))}, or leave target_kind out"):
+        build("T5", apart, apart.target.dim)
+    with pytest.raises(UnknownName, match=f"Got pool, an option of {' and '.join(asking('pool'))}. ResNet has"):
+        build("ResNet", (1, 8, 8), 3, pool="last")
+
+
+def test_words_begin_as_frequent_as_they_are_in_the_data(tmp_path):
+    (tmp_path / "lines.txt").write_text("aaab\n" * 60)
+    data = ll.data.text(tmp_path / "lines.txt", task="masked", kind="bytes", length=8, cache=False)
+    bias = build("BERT", data, data.target.dim, dim=16, num_layers=1, num_heads=2).bias.detach()
+    one, other, never = (bias[data.inputs.tokenizer.encode(letter)[0]] for letter in "abz")
+    assert one > other + 1 > never + 2, "the letter a comes three times as often as b, and z not at all"
+    torch.testing.assert_close(bias.exp().sum(), torch.tensor(1.0))
+
+
+def test_a_model_that_is_built_with_its_graph_can_be_asked_at_once():
+    data = ll.data.karate()
+    assert build("GCN", data, 1)(data.test.x).shape == (len(data.test), 1)
