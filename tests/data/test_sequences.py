@@ -296,6 +296,41 @@ def test_a_frame_of_any_library_has_its_lists_and_what_is_missing(held):
     assert data.account.read == said.account.read + 1
 
 
+@pytest.mark.parametrize("ending", ["parquet", "csv", "jsonl", "npz"])
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"order": "t"}, r"order is of a table with a row for each step. Got order='t' beside field='pen' for s\."),
+        ({"drop": ["w"]}, r"drop is .* Got drop=\['w'\] beside field='pen'"),
+        ({"sequence": "id", "order": "t"}, r"sequence and order are .* Got sequence='id', order='t' .* Leave them out"),
+    ],
+)
+def test_what_is_said_of_steps_is_refused_where_sequences_are_whole(tmp_path, ending, options, message):
+    rows = _in_rows()
+    path = tmp_path / f"s.{ending}"
+    if ending == "npz":
+        np.savez(path, pen=np.ones((24, 3)), kind=rows["kind"])
+    elif ending == "jsonl":
+        path.write_text("\n".join(json.dumps({"pen": pen, "kind": kind}) for pen, kind in zip(*rows.values())))
+    else:
+        import pandas as pd
+
+        frame = pd.DataFrame(rows)
+        frame.to_parquet(path) if ending == "parquet" else frame.to_csv(path, index=False)
+    assert len(ll.data.sequences(path, "kind", field="pen").train)
+    with pytest.raises(UserError, match=message) as told:
+        ll.data.sequences(path, "kind", field="pen", **options)
+    assert ("if each row is a step, leave field out" in str(told.value)) == (ending in ("parquet", "csv"))
+
+
+def test_lists_have_no_columns_to_name():
+    x, y = _lists()
+    with pytest.raises(UserError, match=r"field is of a table with a row for each step. Got field='x' for a list"):
+        ll.data.sequences(x, y, field="x")
+    with pytest.raises(UserError, match=r"set and drop are of a table with a row for each member. Got set='id', drop="):
+        ll.data.sets(x, y, set="id", drop=["w"])
+
+
 def test_rows_of_a_table_may_have_channels_and_a_class_for_every_step(tmp_path):
     pl = pytest.importorskip("polars")
     rows = _in_rows()

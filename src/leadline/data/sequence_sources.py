@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from torch import Tensor
 
+from leadline.config import plain
 from leadline.data.account import counted
 from leadline.data.cells import Table
 from leadline.data.columns import named
@@ -339,14 +340,34 @@ def steps_of(path: Path, field: str | None = None) -> tuple[str, list[int], list
     return "line", [number for number, _ in lines], steps
 
 
-def with_names(found: Found, sequence: str | None, each: bool | None) -> Found:
-    """Refuses what is said of a table."""
-    if sequence is not None:
-        raise UserError(
-            "sequence is of a table with a row for each step",
-            got=f"{sequence!r} for {found.source}",
-            do=f"Leave it out; if that is what holds the sequences, pass field={sequence!r}",
-        )
+def refuse_of_steps(options: Mapping[str, Any], held: str, field: str | None = None, part: str = "step") -> None:
+    """Refuse what is said of a table with a row for each step, where sequences are held whole.
+
+    Args:
+        options: by their names.
+        held: where they are held.
+        field: what holds them there, where that was told.
+        part: what a step is called.
+    """
+    told = {name: plain(value) for name, value in options.items() if value not in (None, (), [])}
+    if not told:
+        return
+    do = f"Leave {'it' if len(told) == 1 else 'them'} out"
+    if field is not None and not held.lower().endswith(LISTED):
+        do += f"; or, if each row is a {part}, leave field out"
+        do += "" if "sequence" in told else " and name sequence, the column that tells sequences apart"
+    elif "sequence" in told:
+        do += f"; if that is what holds the sequences, pass field={told['sequence']!r}"
+    beside = "" if field is None else f" beside field={field!r}"
+    raise UserError(
+        f"{' and '.join(told)} {'is' if len(told) == 1 else 'are'} of a table with a row for each {part}",
+        got=f"{', '.join(f'{name}={value!r}' for name, value in told.items())}{beside} for {held}",
+        do=do,
+    )
+
+
+def as_held(found: Found, each: bool | None) -> Found:
+    """Refuses another `each` than a file has."""
     if each is not None and each is not found.each:
         have = "one for every step" if found.each else "one for each sequence"
         raise UserError("each must be as the file has it", got=f"each={each}, and a target {have}", do="Leave it out")

@@ -34,7 +34,17 @@ from leadline.data.data import Data, Split
 from leadline.data.frame import stem
 from leadline.data.outcome import read_outcome, with_figures
 from leadline.data.sequence_inputs import Sequences, padded
-from leadline.data.sequence_sources import LISTED, Found, of_columns, of_json, of_lists, of_npz, of_table, with_names
+from leadline.data.sequence_sources import (
+    LISTED,
+    Found,
+    as_held,
+    of_columns,
+    of_json,
+    of_lists,
+    of_npz,
+    of_table,
+    refuse_of_steps,
+)
 from leadline.data.splits import split_indices
 from leadline.data.table import rows_of
 from leadline.data.target import Target
@@ -137,17 +147,21 @@ def _found(
     in_file = name.endswith(LISTED)
     if isinstance(path, Path) and not path.exists():
         raise DataError("a file of sequences must exist", got=f"no {path}", do="Check the name and the folder")
+    of_steps = {"sequence": sequence, "order": order, "drop": drop}
     if in_file and (target is None or isinstance(target, str)):
+        refuse_of_steps(of_steps, path.name, field)
         read = of_npz if name.endswith(".npz") else of_json
-        return with_names(read(path, field, target), sequence, each)
+        return as_held(read(path, field, target), each)
     if isinstance(path, (list, tuple, np.ndarray, Tensor)) and not (len(path) and isinstance(path[0], Mapping)):
         if target is None or isinstance(target, str):
             raise DataError(
                 "target must hold a value for each sequence of a list", got=given("target", target), do="Pass a list"
             )
+        refuse_of_steps({**of_steps, "field": field}, "a list")
         return of_lists(path, target, each, [f"sequence {k}" for k in range(len(path))])
     if field is not None and isinstance(target, str):
-        return with_names(of_columns(path, field, target), sequence, each)
+        refuse_of_steps(of_steps, path.name if isinstance(path, Path) else "a data frame", field)
+        return as_held(of_columns(path, field, target), each)
     if sequence is None or not isinstance(target, str):
         raise UserError(
             "a table of sequences needs sequence, the column that tells them apart, or field, a column of lists; and "

@@ -34,7 +34,7 @@ from leadline.data.npz import arrays_of
 from leadline.data.outcome import read_outcome, with_figures
 from leadline.data.point_files import clouds_in
 from leadline.data.sequence_inputs import padded
-from leadline.data.sequence_sources import Found, cut_at, named_in, of_lists, of_table
+from leadline.data.sequence_sources import Found, cut_at, named_in, of_lists, of_table, refuse_of_steps
 from leadline.data.sequences import MOST_LENGTH, NOTHING, tags
 from leadline.data.set_inputs import Sets, complete, gathered
 from leadline.data.splits import split_indices
@@ -115,18 +115,22 @@ def sets(
 
 def _found(path: Any, target: Any, set: str | None, drop: Sequence[str], each: bool | None) -> Found:
     """The sets, however they are held."""
+    of_members = {"set": set, "drop": drop}
     if isinstance(path, Path):
         if not path.exists():
             raise DataError("a file or folder of sets must exist", got=f"no {path}", do="Check the name and the folder")
         if path.is_dir():
+            refuse_of_steps(of_members, path.name, part="member")
             return _of_folder(path)
         if path.name.lower().endswith(".npz") and not isinstance(target, (list, tuple, np.ndarray, Tensor)):
+            refuse_of_steps(of_members, path.name, part="member")
             return _of_npz(path, target, each)
     if isinstance(path, (list, tuple, np.ndarray, Tensor)) and not (len(path) and isinstance(path[0], Mapping)):
         if target is None or isinstance(target, str):
             raise DataError(
                 "target must hold a value for each set of a list", got=given("target", target), do="Pass a list"
             )
+        refuse_of_steps(of_members, "a list", part="member")
         return _of_lists(path, target, each)
     if set is None or not isinstance(target, str):
         raise UserError(
