@@ -114,11 +114,16 @@ def test_what_is_longer_is_cut_and_told():
     assert data.train.x.shape[1] == 3 and "14 sequences cut to 3 steps" in str(data.account)
 
 
-def test_a_missing_value_is_read_as_the_mean():
+def test_a_missing_value_is_read_as_the_mean_and_told():
     x, y = _lists()
     x[0][1, 0] = np.nan
     data = ll.data.sequences(x, y)
     assert bool(torch.cat([data.inputs.encode(s.x) for _, s in data.splits()]).isfinite().all())
+    assert "1 number of 206 missing, read as the mean of the channel" in (told := str(data.account))
+    assert "at the ends" not in told and "missing" not in str(ll.data.sequences(*_lists()).account)
+    x[1] = np.concatenate([x[1], np.full((2, 2), np.nan, np.float32)])  # as others pad
+    told = " ".join(str(ll.data.sequences(x, y).account).split())
+    assert "2 steps at the ends of sequences without any number: if they are padding" in told
 
 
 @pytest.mark.parametrize(
@@ -127,7 +132,12 @@ def test_a_missing_value_is_read_as_the_mean():
         ([[1.0], [2.0]], ["a"], "a target for each sequence. Got 2 sequences and 1 target"),
         ([[[1.0, 2.0]], [[1.0]]], ["a", "b"], "every step must have 2 values. Got 1 in sequence 1"),
         ([[1.0], []], ["a", "b"], "at least one step.*sequence 1"),
-        ([[1.0], ["x"]], ["a", "b"], "must be a list of numbers.*sequence 1"),
+        (
+            [[1.0], ["x"]],
+            ["a", "b"],
+            r"must be a list of numbers.*Got \['x'\] \(a list\) as sequence 1, with 'x' in step 0",
+        ),
+        ([[1.0], [[1.0, 2], [3]]], ["a", "b"], "with 1 channel in step 1, where step 0 has 2. Pass one number"),
         ([[1.0], [float("inf")]], ["a", "b"], "an infinite value as sequence 1"),
         ([[1.0, 2.0], [1.0]], [["a", "b"], "a"], "one a sequence, or a list a sequence"),
         ([[1.0, 2.0], [1.0]], [["a"], ["b"]], "a target for each of its steps. Got 2 steps and 1 target in sequence 0"),
@@ -226,6 +236,12 @@ def test_lengths_are_whole_numbers(tmp_path, wrong):
     np.savez(file, x=np.zeros((30, 5, 2)), lengths=np.array([5] * 29 + [wrong]), y=np.arange(30) % 2)
     with pytest.raises(UserError, match=rf"lengths must be whole numbers from 0 on. Got {wrong} among 30"):
         ll.data.sequences(file)
+
+
+def test_arrays_of_objects_are_told_how_to_be_written(tmp_path):
+    np.savez(tmp_path / "some.npz", x=np.array([np.ones(k % 3 + 1) for k in range(30)], dtype=object), y=np.arange(30))
+    with pytest.raises(DataError, match=r"only pickle can read.*one after another, and their lengths as `lengths`"):
+        ll.data.sequences(tmp_path / "some.npz")
 
 
 def test_complex_numbers_are_refused():

@@ -183,7 +183,10 @@ def test_sequences_that_are_no_table_are_predicted_too(tmp_path, monkeypatch, ca
         np.savez("new.npz", pen=np.arange(8.0), lengths=[2, 6])
     line = ["train", f"s.{ending}", "--field", "pen", "--target", "kind", "--epochs", "1", "--dim", "8"]
     assert main([*line, "--folder", "run", "--no-report"]) == 0
-    capsys.readouterr()
+    assert f"leadline predict run rows.{ending}" in capsys.readouterr().out
+    Path("other.csv").write_text("a,b\n1,2\n")
+    assert main(["predict", "run", "other.csv"]) == 2
+    assert "must hold pen. Got a, b. Write it anew, and call it pen" in capsys.readouterr().err
     assert main(["predict", "run", f"new.{ending}"]) == 0
     told = capsys.readouterr()
     rows = list(csv.reader(io.StringIO(told.out)))
@@ -216,6 +219,10 @@ def test_flags_of_series_ask_for_a_horizon(tmp_path, monkeypatch, capsys):
     assert "--unit without --horizon" in capsys.readouterr().err
     assert main(["train", "t.csv", "--target", "b", "--each"]) == 2
     assert "Add --sequence COLUMN" in capsys.readouterr().err
+    assert main(["train", "t.csv", "--target", "b", "--horizn", "3"]) == 2
+    assert "Got --horizn. Did you mean --horizon?" in capsys.readouterr().err
+    assert main(["train", "t.csv", "--target", "b", "--horizon", "3", "--sequence", "a"]) == 2
+    assert "Got --sequence where it is read as series. Leave --sequence out" in capsys.readouterr().err
 
 
 def test_a_series_without_a_target_is_told_its_columns_and_one_with_holes_what_training_can_do(sales, capsys):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 from leadline.cli.forecasts import beside_naive, shown, whose
@@ -12,6 +13,7 @@ from leadline.cli.translated import translated_at_the_end
 from leadline.data.account import counted
 from leadline.data.graph_inputs import GraphInputs
 from leadline.data.pictures import Pictures
+from leadline.data.sequence_inputs import Sequences
 from leadline.data.series_windows import Windows
 from leadline.data.tokens import Tokens
 from leadline.doctor.finding import Finding
@@ -68,6 +70,8 @@ def next_steps(run: Run, folder: str) -> list[str]:
     writes = []
     if isinstance(run.inputs, Windows):
         rows = "so-far.csv"
+    if isinstance(run.inputs, Sequences) and run.inputs.sequence is None:  # each of them whole, in such a file
+        rows = f"rows{Path(recipe['options']['path']).suffix}" if (recipe := run.need_data().recipe) else rows
     if isinstance(run.inputs, GraphInputs):
         known = "one-hot" in run.inputs.roles.features  # nodes of this graph alone
         one = {"node": "nodes.csv", "edge": "pairs.csv", "graph": "graphs.csv"}[run.inputs.level]

@@ -10,6 +10,7 @@ import inspect
 import shlex
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
@@ -182,6 +183,7 @@ def explain(argv: Sequence[str]) -> Callable[[str], UserError | None]:
             ("--edges FILE", "graph"),
         )
     }
+    readings = ("series", "sequences", "sets", "graph")
     is_table = what is not None and reader(what, argv) == "table" and is_path(what) and Path(what).is_file()
 
     def reason(flag: str) -> UserError | None:
@@ -194,6 +196,12 @@ def explain(argv: Sequence[str]) -> Callable[[str], UserError | None]:
                 do="Name the column: --text COLUMN, --source COLUMN, or --task pairs for two columns without names",
             )
         stepped = [first for first, own in of_steps.items() if flag in own]
+        if what is not None and reader(what, argv) in readings and stepped and is_path(what):
+            return UnknownName(
+                "a table is read in one way: as series, sequences, sets or a graph, each with flags of its own",
+                got=f"{flag} where it is read as {'a ' * (reader(what, argv) == 'graph')}{reader(what, argv)}",
+                do=f"Leave {flag} out, or what asks for that reading",
+            )
         if is_table and stepped:
             return UnknownName(
                 "this flag needs a table that is read as series, sequences, sets or a graph",
@@ -214,6 +222,11 @@ def explain(argv: Sequence[str]) -> Callable[[str], UserError | None]:
             return UnknownName(
                 "a flag of a rule needs --rule", got=f"{flag} without its rule", do=f"Add --rule {' or '.join(have)}"
             )
+        if is_table:
+            others = {own for flags in of_steps.values() for own in flags}
+            close = get_close_matches(flag, [*others, *(own.name for own in _all_flags(argv, ()))], n=1, cutoff=0.85)
+            if close and close[0] in others:
+                return UnknownName("a flag must be known", got=flag, do=f"Did you mean {close[0]}?")
         return None
 
     return reason

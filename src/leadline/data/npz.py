@@ -173,8 +173,20 @@ def arrays_of(path: Path) -> dict[str, np.ndarray]:
             return {name: file[name] for name in file.files}
     except DataError:
         raise
-    except (zipfile.BadZipFile, ValueError, OSError, EOFError, KeyError, MemoryError, RuntimeError) as error:
-        raise DataError(f"{path.name} must be an .npz of arrays", got=str(error), do="Write it with np.savez") from None
+    except ValueError as error:
+        if "allow_pickle" not in str(error):
+            raise _not_arrays(path, error) from None
+        raise DataError(
+            f"{path.name} must hold arrays of numbers or words",
+            got="an array of objects, which only pickle can read, and that could run any code",
+            do="Write rows that differ in length one after another, and their lengths as `lengths`",
+        ) from None
+    except (zipfile.BadZipFile, OSError, EOFError, KeyError, MemoryError, RuntimeError) as error:
+        raise _not_arrays(path, error) from None
+
+
+def _not_arrays(path: Path, error: Exception) -> DataError:
+    return DataError(f"{path.name} must be an .npz of arrays", got=str(error), do="Write it with np.savez")
 
 
 def _check_claim(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> None:
@@ -209,6 +221,6 @@ def _pair(path: Path, arrays: dict[str, np.ndarray], names: tuple[tuple[str, ...
         raise ShapeError(
             "labels must be one a picture",
             got=f"{counted(len(x), 'picture')}, labels of shape {y.shape}",
-            do="Pass one label for each picture",
+            do="Pass one label for each picture; name the field that holds them, --field x, if these are sequences",
         )
     return x, y

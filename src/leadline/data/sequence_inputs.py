@@ -164,10 +164,31 @@ def in_columns(values: Any, name: str, one: str, column: str, part: str) -> np.n
     except (TypeError, ValueError) as error:
         raise DataError(
             f"a {one} must be a list of numbers, or of lists of equally many",
-            got=f"{given('it', values)} as {name} ({error})",
+            got=f"{given('it', values).removeprefix('it=')} as {name}"
+            + (f" with {odd}" if (odd := _odd(values, column, part)) else f" ({error})"),
             do=f"Pass one number, or one number a {column}, for each {part}",
         ) from None
     return found[:, None] if found.ndim == 1 else found
+
+
+def _odd(values: Any, column: str, part: str) -> str:
+    """What of a list is no number, or another count of them than the first; empty where that is not found out.
+
+    >>> _odd([[1, 2], [3]], "channel", "step"), _odd([1, "x"], "channel", "step")
+    ('1 channel in step 1, where step 0 has 2', "'x' in step 1")
+    """
+    first = None
+    for place, own in enumerate(values if isinstance(values, (list, tuple)) else []):
+        row = own if isinstance(own, (list, tuple)) else [own]
+        for value in row:
+            try:
+                np.float32(value)
+            except (TypeError, ValueError):
+                return f"{value!r:.40} in {part} {place}"
+        first = len(row) if first is None else first
+        if len(row) != first:
+            return f"{counted(len(row), column)} in {part} {place}, where {part} 0 has {first}"
+    return ""
 
 
 def padded(parts: Sequence[np.ndarray], length: int) -> Tensor:

@@ -278,15 +278,15 @@ def named_in(path: Path, have: Mapping[str, Any], own: str | None, usual: Sequen
         raise DataError(
             f"{path.name} must hold {own or f'{role}, by a name such as {usual[0]} or {usual[1]}'}",
             got=", ".join(names[:8]) or "nothing",
-            do=_other_name(role, names, usual),
+            do=_other_name(role, names, own or usual[0]),
         )
     return found
 
 
-def _other_name(role: str, names: list[str], usual: Sequence[str]) -> str:
-    """What to do where a file has none of the usual names; the arrays of sets go by those alone."""
+def _other_name(role: str, names: list[str], wanted: str) -> str:
+    """What to do where a file has none of the names; sets, and what is predicted, go by those alone."""
     if not names or role not in ("field", "target"):
-        return f"Write it anew, and call it {usual[0]}"
+        return f"Write it anew, and call it {wanted}"
     return f"Name one of those: {role}={names[0 if role == 'field' else -1]!r}, say"
 
 
@@ -326,17 +326,17 @@ def steps_of(path: Path, field: str | None = None) -> tuple[str, list[int], list
         raise DataError("a file of sequences must exist", got=f"no {path}", do="Check the name and the folder")
     if path.name.lower().endswith(".npz"):
         arrays = arrays_of(path)
-        x = arrays[named_in(path, arrays, field, _STEPS, "field")]
+        x = arrays[named_in(path, arrays, field, _STEPS, "steps")]
         parts = cut_at(x, x, arrays.get("lengths"))
         return "sequence", list(range(len(parts))), parts
     if not path.name.lower().endswith(LISTED):
         word, numbers, columns = rows_with_lists(path)
-        name = named_in(path, columns, field, _STEPS, "field")
+        name = named_in(path, columns, field, _STEPS, "steps")
         return word, numbers, lists_in(columns[name], name, word, numbers)
     lines = list(json_objects(find_texts(path)))
     if not lines:
         raise DataError(f"{path.name} must have lines", got="none", do="Check that it was written")
-    (steps,) = _fields(path, lines, [named_in(path, lines[0][1], field, _STEPS, "field")])
+    (steps,) = _fields(path, lines, [named_in(path, lines[0][1], field, _STEPS, "steps")])
     return "line", [number for number, _ in lines], steps
 
 

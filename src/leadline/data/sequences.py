@@ -243,9 +243,21 @@ def _account(found: Found, target: Target, T: int) -> Account:
     notes += [f"{counted(cut, 'sequence')} cut to {T} steps"] if cut else []
     spare = 1 - np.minimum(lengths, T).sum() / (len(lengths) * T)
     notes += [f"{spare:.0%} of all rows is padding: a length below {T} makes them shorter"] if spare > 0.5 else []
+    notes += _missing(found.parts)
     what = f"{target.name}: {len(target.classes)} classes, one a step" if found.each else f"{target}"
     lines = (f"{what}, the target", *(f"{name}: number" for name in found.channels), *found.left_out)
     why = {"the sequence has no step": found.empty, "the target is missing": found.unasked}
     lost = tuple(Refusal(reason, len(of), tuple(of[:_SHOWN])) for reason, of in why.items() if of)
     read = len(lengths) + len(found.empty) + len(found.unasked)
     return Account(found.source, read, lost, lines, tuple(notes), one="sequence", numbered=f"{found.word}s")
+
+
+def _missing(parts: Sequence[np.ndarray]) -> list[str]:
+    """What is said of numbers that are missing; steps at an end that hold nothing are padding, as others write it."""
+    lost = sum(int(np.isnan(part).sum()) for part in parts)
+    if not lost:
+        return []
+    ends = sum(int(np.logical_and.accumulate(np.isnan(part).all(1)[::-1]).sum()) for part in parts)
+    told = f"{counted(lost, 'number')} of {sum(part.size for part in parts)} missing, read as the mean of the channel"
+    empty = f"{counted(ends, 'step')} at the ends of sequences without any number: if they are padding, leave them out"
+    return [told, f"{empty} (an .npz has `lengths` for that)"] if ends else [told]
