@@ -135,7 +135,7 @@ def test_a_missing_value_is_read_as_the_mean_and_told():
         (
             [[1.0], ["x"]],
             ["a", "b"],
-            r"must be a list of numbers.*Got \['x'\] \(a list\) as sequence 1, with 'x' in step 0",
+            r"must be a list of numbers.*Got \['x'\] \(a list\) as sequence 1 with 'x' in step 0",
         ),
         ([[1.0], [[1.0, 2], [3]]], ["a", "b"], "with 1 channel in step 1, where step 0 has 2. Pass one number"),
         ([[1.0], [float("inf")]], ["a", "b"], "an infinite value as sequence 1"),
