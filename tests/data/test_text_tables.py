@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import csv
 import gzip
 import json
 import shutil
+from pathlib import Path
 
 import numpy as np
+import polars as pl
 import pytest
 import torch
 
+import leadline as ll
 from leadline.cli import main
 from leadline.data import load, reader_by
 from leadline.data.text import text
@@ -338,11 +342,63 @@ def test_conllu_is_read_by_its_words_and_their_classes(tmp_path, words, name, ta
         assert [data.target.classes[k] for k in tags[tags != NOTHING].tolist()] == ["DET", "NOUN", "VERB", "X_"]
 
 
-@pytest.mark.parametrize(("name", "columns"), [("a.jsonl", {}), ("a.parquet", {}), ("a.txt", {"target": "tag"})])
-def test_tags_are_of_a_file_of_tagged_words(tmp_path, name, columns):
-    (tmp_path / name).write_text('{"tokens": ["the", "cat"], "tags": ["D", "N"]}\n' * 5)
-    with pytest.raises(DataError, match=f"tags must be of a file of tagged words, a word a line. Got {name}"):
-        text(tmp_path / name, task="tags", **columns)
+def _listed(path: Path, rows: list[dict]) -> Path:
+    if path.name.endswith(".jsonl"):
+        path.write_text("\n".join(map(json.dumps, rows)) + "\n")
+    elif path.name.endswith(".parquet"):
+        pl.DataFrame(rows).write_parquet(path)
+    else:
+        with path.open("w", newline="") as file:
+            writer = csv.writer(file)
+            writer.writerows([rows[0], *([json.dumps(cell) for cell in row.values()] for row in rows)])
+    return path
+
+
+@pytest.mark.parametrize("ending", ["jsonl", "parquet", "csv"])
+@pytest.mark.parametrize("names", [("words", "tags"), ("tokens", "ner_tags"), ("what", "which")])
+def test_tagged_words_may_be_lists(tmp_path, words, ending, names):
+    said = [["banana", "[1]", _line(k, 2), "x" * (k % 3 + 1)] for k in range(20)]  # nothing in a word is a list
+    rows = [dict(zip(names, (own, [3, 10, 3, None if k % 2 else 10]))) for k, own in enumerate(said)]
+    path = _listed(tmp_path / f"a.{ending}", rows)
+    own_names = {} if names[0] != "what" and ending != "csv" else {"text": names[0], "target": names[1]}
+    data = text(path, task="tags" if own_names else None, tokenizer=words, **own_names)
+    lines = tmp_path / "a.txt"
+    lines.write_text("\n\n".join("\n".join(f"{w}\t{t}" for w, t in zip(own, (3, 10, 3, 10))) for own in said))
+    plain = text(lines, task="tags", tokenizer=words)
+    assert data.target.classes == plain.target.classes == ("10", "3") and data.target.name == names[1]
+    asked = [(plain.train.y != data.train.y).sum(1).tolist(), [k % 2 for k in data.train.rows.tolist()]]
+    first = 1 if ending == "jsonl" else 2 if ending == "csv" else 0
+    assert torch.equal(plain.train.x, data.train.x) and asked[0] == [(k - first) % 2 for k in data.train.rows.tolist()]
+    assert ll.data.load(data.recipe).fingerprint == data.fingerprint
+
+
+def test_rows_with_other_tags_than_words_are_counted(tmp_path, words):
+    rows = [{"words": ["a", f"b{k}"], "tags": ["D", "N"]} for k in range(8)]
+    rows += [{"words": ["a"], "tags": ["D", "N"]}, {"words": [], "tags": []}, {"words": ["a"], "tags": None}]
+    told = str(text(_listed(tmp_path / "a.jsonl", rows), task="tags", tokenizer=words).account)
+    assert "11 rows read, 8 used, 3 refused" in told
+    assert "2: tags has not one for each of words (lines 9, 11)" in told and "1: words is empty" in told
+
+
+@pytest.mark.parametrize(
+    ("row", "options", "message"),
+    [
+        ({"words": ["a", "b"], "tags": ["D", "D"]}, {}, "at least two tags. Got 'D' alone. Name another target"),
+        ({"words": ["a", "b"], "tags": "D"}, {"task": "tags"}, r'tags must hold a list of words .* Got .D. in line 1'),
+        ({"said": ["a", "b"], "tags": ["D", "N"]}, {"task": "tags"}, "text must name the column of words.*text='said'"),
+        ({"words": ["a", "b"], "tags": ["D", "N"]}, {"task": "tags", "target": "tag"}, "target .tag.. Did you mean"),
+        ({"words": ["a", "b"], "tags": ["D", "N"]}, {"task": "tags", "source": "words"}, "tags must be of a file of"),
+    ],
+)  # fmt: skip
+def test_lists_that_are_no_tagged_words_are_told(tmp_path, words, row, options, message):
+    with pytest.raises(DataError, match=message):
+        text(_listed(tmp_path / "a.jsonl", [row] * 5), tokenizer=words, **options)
+
+
+def test_tags_are_of_a_file_of_tagged_words(tmp_path):
+    (tmp_path / "a.txt").write_text("the D\ncat N\n\n" * 5)
+    with pytest.raises(DataError, match=r"tags must be of a file of tagged words.*Got a\.txt and names of columns"):
+        text(tmp_path / "a.txt", task="tags", target="tag")
 
 
 def test_equal_sentences_of_tagged_words_fall_in_one_split(tmp_path, words):

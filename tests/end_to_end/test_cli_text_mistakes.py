@@ -5,6 +5,7 @@ of one's own that a run is measured on.
 import csv
 import json
 import shutil
+from pathlib import Path
 
 import pytest
 import torch
@@ -201,6 +202,21 @@ def test_a_file_of_conllu_is_trained_on_as_tags(tmp_path, monkeypatch):
     assert main(["train", "x.conllu", "--num-tokens", "290", *SMALL, "--folder", "run"]) == 0
     run = ll.load("run")
     assert type(run.model).__name__ == "BERT" and run.target.classes == ("DET", "NOUN")
+
+
+def test_lists_of_tagged_words_are_trained_on_predicted_and_measured(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    rows = [{"words": ["the", "New York", f"mat{k}"], "tags": ["DET", "NAME", "NOUN"]} for k in range(30)]
+    Path("x.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    assert main(["train", "x.jsonl", "--num-tokens", "290", *SMALL, "--folder", "run"]) == 0
+    run = ll.load("run")
+    assert type(run.model).__name__ == "BERT" and run.target.classes == ("DET", "NAME", "NOUN")
+    assert usual.default_model("x.jsonl") == "BERT"  # whose flags are offered
+    capsys.readouterr()
+    assert main(["predict", "run", "x.jsonl"]) == 0
+    (_, first, *rest) = csv.reader(capsys.readouterr().out.splitlines())
+    assert first[0] == "the New York mat0" and len(first[1].split()) == 3 and len(rest) == 29
+    assert measured(capsys, "run", "--data", "x.jsonl")["rows"] == 30
 
 
 def test_a_sentence_that_is_too_long_to_translate_is_refused(told):

@@ -106,6 +106,8 @@ def _marked(run: Run, inputs: Tokens, path: Path) -> Split:
     options: dict[str, Any] = {"task": inputs.task, "tokenizer": inputs.tokenizer, "length": inputs.length}
     if inputs.task == "spans":
         options |= {"text": inputs.names, "target": run.target.name}
+    elif inputs.names and path.name.lower().endswith(TABLES):
+        options |= {"text": inputs.names[0], "target": run.target.name}
     data = ll.data.text(path, val=0.0, test=0.0, **options)
     if inputs.task == "spans":
         return data.train

@@ -24,6 +24,7 @@ from torch import Tensor
 from leadline.cli.given import PIPED, lines_of
 from leadline.data.account import counted
 from leadline.data.cells import Table, Text
+from leadline.data.tagged_rows import words_in
 from leadline.data.text_rows import TABLES, TAGGED, is_numbered, read_text_table, sentences
 from leadline.data.text_tables import lacking, word_tokens
 from leadline.data.tokens import Tokens, framed_rows, padded, text_columns
@@ -36,6 +37,10 @@ def table_of(path: Path, inputs: Tokens, known: Sequence[str] = ()) -> tuple[Tab
     """A file as a table, and the texts of each row: one, or two where two columns were trained on. The words of a file
     of tagged ones have ends of lines between them, since some hold spaces.
     """
+    if inputs.task == "tags" and path.name.lower().endswith(TABLES) and (listed := words_in(path, inputs.names)):
+        table, words = listed
+        table = replace(table, columns={"text": Text([" ".join(own) for own in words])})
+        return table, [["\n".join(own)] for own in words]
     if path.name.lower().endswith(TABLES):
         table = read_text_table(path, inputs.names == ("column_1",), inputs.names or ()).table
         if not len(table):

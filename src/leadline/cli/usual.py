@@ -18,6 +18,7 @@ from leadline.data.pictures import Pictures
 from leadline.data.sequence_inputs import Sequences
 from leadline.data.series_windows import Windows
 from leadline.data.set_inputs import Sets
+from leadline.data.tagged_rows import holds_sentences
 from leadline.data.text_rows import TAGGED, holds_pairs
 from leadline.data.tokens import Tokens
 from leadline.flags import shell_words
@@ -54,7 +55,8 @@ def model_type(argv: Sequence[str], what: str | None = None) -> type[nn.Module]:
 def default_model(what: str | None, task: str | None = None, argv: Sequence[str] = ()) -> str:
     """What is trained on SOURCE where nobody names a model; no data are read for it."""
     if what is not None and reader(what, argv) == "text":
-        usual = "tags" if what.lower().endswith(TAGGED) else "pairs" if _reads_pairs(what, argv) else "next"
+        listed = holds_sentences(what, peek(argv, "--text"), peek(argv, "--target"))
+        usual = "tags" if what.lower().endswith(TAGGED) or listed else "pairs" if _reads_pairs(what, argv) else "next"
         asked = "pairs" if peek(argv, "--source") else "classes" if peek(argv, "--target") else usual
         return TEXT_MODELS.get(task or asked, TEXT_MODELS["next"])
     if what is not None and reader(what, argv) in ("sets", "solids"):

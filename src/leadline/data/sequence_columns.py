@@ -1,5 +1,5 @@
-"""Tables with a whole sequence in each row: lists in a column of Parquet or of a data frame, or written [1.5, 2] in a
-.csv.
+"""Tables with a whole sequence in each row: lists in a column of Parquet, of .jsonl or of a data frame, or written
+[1.5, 2] in a .csv.
 """
 
 from __future__ import annotations
@@ -11,6 +11,8 @@ from typing import Any
 
 from leadline.data.cells import Table, series_of_frame
 from leadline.data.table import DELIMITED, parquet_frame, read_rows
+from leadline.data.text_files import find_texts
+from leadline.data.text_rows import JSON_LINES, json_objects
 from leadline.errors import DataError
 
 
@@ -18,8 +20,12 @@ def rows_with_lists(what: Any) -> tuple[str, list[int], dict[str, list[Any]]]:
     """What the rows of a table are called, their numbers, and its columns, with lists in some of them.
 
     Args:
-        what: a file that ends in .csv, .tsv or .parquet, or a data frame.
+        what: a file that ends in .csv, .tsv, .parquet or .jsonl, or a data frame.
     """
+    if isinstance(what, Path) and what.name.lower().endswith(JSON_LINES):
+        rows = list(json_objects(find_texts(what)))
+        names = dict.fromkeys(name for _, row in rows for name in row)
+        return "line", [number for number, _ in rows], {name: [row.get(name) for _, row in rows] for name in names}
     if isinstance(what, Path) and what.name.lower().endswith(DELIMITED):
         table = read_rows(what)
         return (
@@ -41,39 +47,47 @@ def _cells(series: Any) -> list[Any]:
     return [None if lost else cell for cell, lost in zip(series.to_list(), series.is_null().to_list(), strict=True)]
 
 
-def lists_in(cells: Sequence[Any], name: str, word: str, numbers: Sequence[int]) -> list[Any]:
+def lists_in(cells: Sequence[Any], name: str, word: str, numbers: Sequence[int], words: bool = False) -> list[Any]:
     """The lists of a column, empty where there is none.
+
+    Args:
+        words: lists of words; else of numbers.
 
     >>> lists_in(["[1, 2.5]", None, [3]], "pen", "row", [0, 1, 2])
     [[1, 2.5], [], [3]]
     """
-    found = [read_list(cell) for cell in cells]
+    found = [read_list(cell, words) for cell in cells]
     for number, cell, own in zip(numbers, cells, found, strict=True):
         if own is None and not _is_missing(cell):
             raise DataError(
-                f"{name} must hold a list of numbers in every row",
+                f"{name} must hold a list of {'words' if words else 'numbers'} in every row",
                 got=f"{str(cell)[:40]!r} in {word} {number}",
-                do="Write them as [1.5, 2], or name the column that tells sequences apart: sequence='id'",
+                do='Write them as ["the", "cat"]'
+                if words
+                else "Write them as [1.5, 2], or name the column that tells sequences apart: sequence='id'",
             )
     return [[] if own is None else own for own in found]
 
 
-def read_list(cell: Any) -> list[Any] | None:
+def read_list(cell: Any, words: bool = False) -> list[Any] | None:
     """A list, whatever holds it; None where there is none.
 
-    >>> read_list("[1, null]"), read_list("up"), read_list((1, 2))
-    ([1, None], None, [1, 2])
+    Args:
+        words: of words, which stay as they are; else of numbers, or of lists of them.
+
+    >>> read_list("[1, null]"), read_list("up"), read_list((1, 2)), read_list('["nan", "[1]"]', words=True)
+    ([1, None], None, [1, 2], ['nan', '[1]'])
     """
     if hasattr(cell, "tolist") or hasattr(cell, "to_list"):
         cell = cell.tolist() if hasattr(cell, "tolist") else cell.to_list()
     if isinstance(cell, str) and cell.strip().startswith("["):
         try:
-            cell = json.loads(cell.replace("nan", "NaN"))
+            cell = json.loads(cell if words else cell.replace("nan", "NaN"))
         except ValueError:
             return None
     if not isinstance(cell, (list, tuple)):
         return None
-    return [cell if (inner := read_list(cell)) is None else inner for cell in cell]
+    return list(cell) if words else [cell if (inner := read_list(cell)) is None else inner for cell in cell]
 
 
 def _is_missing(cell: Any) -> bool:

@@ -133,8 +133,8 @@ def read_rows(path: str | Path, bad_rows: str | None = None, asked: Sequence[str
     return table_of(parquet_frame(path), source=path.name)
 
 
-def parquet_frame(path: Path) -> Any:
-    """The polars frame in a file of Parquet."""
+def parquet_frame(path: Path, num_rows: int | None = None) -> Any:
+    """The polars frame in a file of Parquet; by default of all its rows."""
     _check_file(path)
     try:
         import polars as pl
@@ -145,7 +145,7 @@ def parquet_frame(path: Path) -> Any:
             do="Run pip install polars, or write the table as .csv",
         ) from None
     try:
-        return pl.read_parquet(path)
+        return pl.read_parquet(path, n_rows=num_rows)
     except (pl.exceptions.PolarsError, OSError) as error:
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise DataError(f"{path.name} must be a whole Parquet file", got=reason, do="Write it again") from None

@@ -23,9 +23,10 @@ from leadline.data.frame import stem
 from leadline.data.held_out import Held
 from leadline.data.packed import Documents, Packing
 from leadline.data.table import PARQUET
+from leadline.data.tagged_rows import holds_sentences
 from leadline.data.text_files import digest, exists, find_texts, pattern_of, stamp_of
 from leadline.data.text_rows import JSON_LINES, TABLES, TAGGED, Rows, read_text_table, texts_of_folders
-from leadline.data.text_tables import Making, labelled, paired, spanned, tagged
+from leadline.data.text_tables import Making, labelled, paired, spanned, tagged, tagged_in_lists
 from leadline.data.tokens import MOST_LENGTH, TASKS
 from leadline.data.vocabulary import given_tokenizer
 from leadline.errors import DataError, UserError
@@ -66,8 +67,9 @@ def text(
         path: a file of text or a folder of them, in UTF-8 (UTF-16 with a byte-order mark and Latin-1 are recognised;
             files may be packed, .gz); or a table: .csv, .tsv, .parquet or .jsonl.
         task: "next" token, "masked" tokens, "classes", "pairs", "tags" or "spans"; by default by the columns, tags
-            for .conllu and .conll, and next for text. Classes of a folder are the folders that its texts lie in. For
-            tags a file of lines "word … tag", with a blank line between sentences, or CoNLL-U.
+            for .conllu, .conll and lists of words, and next for text. Classes of a folder are the folders that its
+            texts lie in. For tags a file of lines "word … tag", with a blank line between sentences, or CoNLL-U; or a
+            table with a list of words and one of tags in each row.
         text: the column of a table that holds the text; two of them are read one after the other.
         source, target: columns. source and target make pairs, text and target classes (or numbers); spans take question
             and context as text and the answer as target. A .tsv of two columns without names is pairs; of other files
@@ -115,11 +117,13 @@ def text(
         "p_hidden": p_hidden,
     }
     options |= {"separator": separator, "every": every, "val": val, "test": test, "seed": seed, "cache": cache}
-    if task is None and place.name.lower().endswith(TAGGED):
+    if task is None and (
+        place.name.lower().endswith(TAGGED) or (source is None and holds_sentences(place, text, target))
+    ):
         task = "tags"
     own, share = given_tokenizer(tokenizer), 0.05 if task in (None, *_STREAMS) else 0.1
     pattern_of(separator)
-    rows = None
+    rows, listed = None, place.name.lower().endswith(TABLES if text or target else (*PARQUET, *JSON_LINES))
     if place.is_file() and place.name.lower().endswith(TABLES) and task != "tags":
         asked = [name for name in (*([text] if isinstance(text, str) else text or ()), source, target) if name]
         rows = read_text_table(place, plain=not asked and task in (None, "pairs"), asked=asked)
@@ -127,14 +131,17 @@ def text(
         share = 0.05 if task in _STREAMS else 0.1
     elif task == "classes" and place.is_dir() and not (text or source or target):
         rows, text, target = texts_of_folders(place), "text", "folder"
-    elif task == "tags" and (text or source or target or place.name.lower().endswith((*PARQUET, *JSON_LINES))):
+    elif task == "tags" and (
+        source or not (text is None or isinstance(text, str)) or ((text or target) and not listed)
+    ):
         raise DataError(
-            "tags must be of a file of tagged words, a word a line",
-            got=f"{place.name}" + (" and names of columns" if text or source or target else ""),
-            do='Write a line "word tag" for each word, and a blank line between sentences',
+            "tags must be of a file of tagged words, a word a line, or of a table of lists, in one column of words",
+            got=f"{place.name} and names of columns",
+            do='Write a line "word tag" for each word, and a blank line between sentences; or rows such as '
+            '{"words": ["the", "cat"], "tags": ["D", "N"]}',
         )
-    elif text or source or target or task not in (None, *_STREAMS, "tags"):
-        what = f"task {task} needs" if task not in (None, *_STREAMS, "tags") else "text, source and target columns need"
+    elif task != "tags" and (text or source or target or task not in (None, *_STREAMS)):
+        what = f"task {task} needs" if task not in (None, *_STREAMS) else "text, source and target columns need"
         raise DataError(f"{what} a table", got=place.name, do=f"Name one that ends in {', '.join(TABLES)}")
     if p_hidden is not None and task != "masked":
         what = f"p_hidden={p_hidden} for task {task or 'next'}"
@@ -155,7 +162,9 @@ def text(
             do="Take bpe, unigram or characters",
         )
     how = Making(held, own, kind, num_tokens, length, trims, given_tokenizer(target_tokenizer), target_kind)
-    if task == "tags":
+    if task == "tags" and listed:
+        made = tagged_in_lists(place, text if isinstance(text, str) else None, target, how)
+    elif task == "tags":
         made = tagged(place, how)
     elif rows is None or task in _STREAMS:
         packing = Packing(

@@ -23,6 +23,7 @@ from leadline.data.data import Data, Split
 from leadline.data.held_out import Held
 from leadline.data.outcome import read_outcome, with_figures
 from leadline.data.table import DELIMITED
+from leadline.data.tagged_rows import sentences_in
 from leadline.data.target import Target
 from leadline.data.text_files import find_texts
 from leadline.data.text_rows import JSON_LINES, Rows, lines_in, sentences
@@ -174,30 +175,57 @@ def tagged(path: Path, how: Making) -> Data:
     """Sentences of words with a tag each: lines "word … tag", a blank line after each sentence."""
     texts = find_texts(path)
     found, wrong = sentences(list(lines_in(texts)))
-    if len(found) < 3:
-        raise DataError(
-            f"{path.name} must hold at least 3 sentences of tagged words",
-            got=f"{len(found)}",
-            do='Write a line "word tag" for each word, and a blank line between sentences',
-        )
     table = Table({}, np.array([line for line, _, _ in found]), "line", path.name)
     rows = Rows(table, notes=list(texts.notes))
-    names = sorted({tag for _, _, tags in found for tag in tags})
+    if wrong:
+        which = f"line{'s' if len(wrong) > 1 else ''} {', '.join(map(str, wrong[:5]))}{', …' if wrong[5:] else ''}"
+        rows.notes.append(f"{counted(len(wrong), 'line')} without a tag left out: {which}")
+    return _of_sentences(rows, [words for _, words, _ in found], [tags for _, _, tags in found], how)
+
+
+def tagged_in_lists(path: Path, text: str | None, target: str | None, how: Making) -> Data:
+    """The same, out of a table with a list of words and one of tags in each row."""
+    found = sentences_in(path, text, target)
+    return _of_sentences(Rows(found.table), found.words, found.tags, how, found.names)
+
+
+def _of_sentences(
+    rows: Rows,
+    said: Sequence[Sequence[str]],
+    tags: Sequence[Sequence[str | None]],
+    how: Making,
+    columns: tuple[str, str] | None = None,
+) -> Data:
+    """Sentences of words, and a tag of each word, None where it is not known.
+
+    Args:
+        columns: of words and tags, in a table.
+    """
+    if len(said) < 3:
+        raise DataError(
+            f"{rows.table.source} must hold at least 3 sentences of tagged words",
+            got=f"{len(said)}",
+            do='Write a line "word tag" for each word, and a blank line between sentences'
+            if columns is None
+            else "Add rows with a list of words, and one of as many tags",
+        )
+    names = sorted({tag for own in tags for tag in own if tag is not None})
     code = {name: k for k, name in enumerate(names)}
     if len(names) < 2:
+        where = "Put the tag last in each line" if columns is None else "Name another target"
         raise DataError(
             "words must have at least two tags",
-            got=f"{names[0]!r} alone",
-            do="Put the tag last in each line, and check that tags differ",
+            got=f"{names[0]!r} alone" if names else "none",
+            do=f"{where}, and check that tags differ",
         )
-    said = [" ".join(words) for _, words, _ in found]
-    parts = how.held.rows(len(found), **_together(rows, said, how.held))
-    own = how.words([said], parts[0])
+    texts = [" ".join(words) for words in said]
+    parts = how.held.rows(len(said), **_together(rows, texts, how.held))
+    own = how.words([texts], parts[0])
     xs, ys = [], []
-    for _, words, tags in found:
+    for words, of in zip(said, tags):
         tokens, first = word_tokens(own, words)
         y = np.full(len(tokens), NOTHING)
-        y[first] = [code[tag] for tag in tags]
+        y[first] = [NOTHING if tag is None else code[tag] for tag in of]
         xs.append(tokens)
         ys.append(y)
     T = max(2, min(how.length, max(map(len, xs))))
@@ -205,13 +233,12 @@ def tagged(path: Path, how: Making) -> Data:
     x = padded((tokens[:T] for tokens in xs), T, own.num_tokens)
     y_ = padded((y[:T] for y in ys), T, len(names)).long()
     asked = float((y_[parts[0]] != NOTHING).sum(1).double().mean())
-    target = Target("tokens", "tag", classes=tuple(names), dim=len(names), scale=(asked,))
-    if wrong:
-        which = f"line{'s' if len(wrong) > 1 else ''} {', '.join(map(str, wrong[:5]))}{', …' if wrong[5:] else ''}"
-        rows.notes.append(f"{counted(len(wrong), 'line')} without a tag left out: {which}")
-    lines = [f"tag: {len(names)} ({', '.join(names[:8])}{', …' if names[8:] else ''}), asked where a word begins"]
-    used = np.arange(len(found))
-    return _data(rows, used, x, y_, parts, target, Tokens("tags", T, own), lines, cut, how)
+    target = Target("tokens", columns[1] if columns else "tag", tuple(names), dim=len(names), scale=(asked,))
+    listed = f"{len(names)} ({', '.join(names[:8])}{', …' if names[8:] else ''})"
+    lines = [f"{columns[0]}: words"] if columns else []
+    lines += [f"{target.name}: {listed}, asked where a word begins"]
+    inputs = Tokens("tags", T, own, names=columns[:1] if columns else ())
+    return _data(rows, np.arange(len(said)), x, y_, parts, target, inputs, lines, cut, how)
 
 
 def _data(
