@@ -309,12 +309,20 @@ def test_compiled_equals_eager(optimizer, norm):
     assert found["on"][2] == pytest.approx(found["off"][2], rel=1e-3, abs=1e-4)
 
 
-def test_one_validation_row_is_judged_by_its_nll_where_it_has_no_r2():
+@pytest.mark.parametrize("val", [0.03, 0.3])
+def test_validation_rows_without_r2_are_judged_by_their_nll(val):
     x = torch.randn(40, 2, generator=torch.Generator().manual_seed(0))
-    data = ll.data.arrays(x, torch.stack([x[:, 0], x[:, 1]], 1), val=0.03, test=0.1)
-    assert len(data.val) == 1
-    run = ll.fit(ll.models.MLP(2, (8,), 2), data, epochs=5, progress=False)
-    assert run.best_epoch is not None
+    data = ll.data.arrays(x, torch.stack([x[:, 0], x[:, 1]], 1), val=val, test=0.1)
+    rows = data.val
+    rows = ll.data.Split(rows.x, rows.y[:1].expand_as(rows.y), rows=rows.rows)  # a series that has come to rest
+    data = data.with_(val=rows)
+    assert (len(rows) == 1) == (val == 0.03)
+    model = ll.models.MLP(2, (8,), 2)
+    run = ll.fit(model, data, epochs=5, lr=0.1, progress=False)
+    told = [record["val"]["nll"] for record in run.history]
+    assert run.best_epoch == 1 + told.index(min(told))
+    together = ll.fit_many(model, data, ll.members(seed=range(2)), epochs=5, lr=0.1, progress=False)
+    assert all(one.best_epoch is not None for one in together)
 
 
 def test_epochs_of_few_steps_are_validated_each():

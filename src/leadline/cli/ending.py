@@ -83,6 +83,8 @@ def next_steps(run: Run, folder: str) -> list[str]:
 
 
 def _best(run: Run) -> str:
+    if run.best_epoch is None and run.data is not None and len(run.data.val):
+        return "the validation rows judged no epoch: the weights are those of the last"
     if run.best_epoch is None:
         return "no validation rows: the weights are those of the last epoch"
     return f"the weights are those of epoch {run.best_epoch}, the best on the validation rows"

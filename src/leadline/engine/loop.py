@@ -236,7 +236,7 @@ class Loop:
         the later epoch."""
         state = self.state
         score = evaluation[self.likelihood.headline] * (1 if self.likelihood.higher_is_better else -1)
-        if math.isnan(score) and len(self.val.y if self.val else ()) == 1:  # one row has no r2
+        if math.isnan(score) and self.likelihood.headline == "r2":  # y that does not vary has none
             score = -evaluation.get("nll", math.nan)
         worse = state.best_score is not None and score < state.best_score
         if math.isnan(score) or (worse and not self.rule.latest_is_best):

@@ -49,7 +49,7 @@ class Member:
         """Whether the weights of this epoch are the best so far; equal scores prefer the later epoch."""
         likelihood = self.likelihood
         score = metrics[likelihood.headline] * (1 if likelihood.higher_is_better else -1)
-        if math.isnan(score) and self.val is not None and len(self.val) == 1:  # one row has no r2
+        if math.isnan(score) and likelihood.headline == "r2":  # y that does not vary has none
             score = -metrics.get("nll", math.nan)
         if math.isnan(score) or (self.best_score is not None and score < self.best_score):
             self.stale += 1
