@@ -430,6 +430,9 @@ def test_the_tokenizer_of_a_table_is_trained_on_training_rows(tmp_path):
         ("english\tfrench", True),
         ("text_en\ttext_fr", True),
         ("a\tb", True),
+        ("word\tpronunciation", True),
+        ("Singular\tPlural", True),
+        ("word\tmot", False),
     ],
 )
 def test_only_a_line_that_names_the_sides_is_a_line_of_names(tmp_path, first, names):
@@ -438,6 +441,17 @@ def test_only_a_line_that_names_the_sides_is_a_line_of_names(tmp_path, first, na
     found = _two_columns(path)
     assert (found is None) == names
     assert names or len(found.table) == 31
+
+
+@pytest.mark.parametrize(("first", "told"), [("Check\tCocher", True), ("go!\tva !", False), ("he goes\til va", False)])
+def test_a_first_line_that_could_be_names_is_told(tmp_path, words, first, told):
+    path = tmp_path / "pairs.tsv"
+    path.write_text("\n".join([first, *(f"{_line(k, 1)}{k}\t{_line(k, 1)[::-1]}{k}" for k in range(30))]))
+    note = "line 1 too (Check and Cocher); if it names the columns, name them as source and target"
+    assert (note in str(text(path, tokenizer=words).account)) == told
+    if told:
+        read = text(path, source="Check", target="Cocher", tokenizer=words)
+        assert read.account.read == 30 and read.inputs.names == ("Check",)
 
 
 def test_lists_of_numbers_are_no_text(tmp_path):

@@ -33,7 +33,9 @@ TABLES = (*ENDINGS, *JSON_LINES)
 _ROLES = ("source", "target", "src", "tgt", "input", "output", "text", "label", "from", "to", "original", "translation")
 _TONGUES = ("english", "french", "german", "spanish", "italian", "portuguese", "dutch", "russian", "chinese")
 _SHORT = ("japanese", "a", "b", "x", "y", "en", "fr", "de", "es", "it", "pt", "nl", "ru", "zh", "ja")
-_SIDES = frozenset((*_ROLES, *_TONGUES, *_SHORT, "answer", "question", "sentence"))
+_WORDS = ("word", "pronunciation", "phonemes", "phones", "graphemes", "letters", "sounds", "spelling", "ipa", "arpabet")
+_FORMS = ("singular", "plural", "lemma", "inflected", "infinitive", "incorrect", "correct", "noisy", "clean")
+_SIDES = frozenset((*_ROLES, *_TONGUES, *_SHORT, *_WORDS, *_FORMS, "answer", "question", "sentence"))
 _SHOWN = 5
 _ALIKE = 0.5  # of the lines of tagged words have one number of columns; of those of running text fewer
 
@@ -247,6 +249,10 @@ def _two_columns(path: Path) -> Rows | None:
     columns: dict[str, Cells] = {f"column_{k + 1}": cells_of([cells[k] for _, cells in pairs], "") for k in (0, 1)}
     refused = (Refusal("the line has no tab", len(wrong), tuple(wrong[:_SHOWN])),) if wrong else ()
     notes = [*texts.notes, "the two columns have no names, and are read as source and target"]
+    first = [cell.strip() for cell in pairs[0][1]]
+    if all(re.fullmatch(r"[^\W\d_][\w-]*", cell) for cell in first):
+        notes[-1] += f", line {pairs[0][0]} too ({' and '.join(first)})"
+        notes[-1] += "; if it names the columns, name them as source and target"
     notes += [f"{counted(more, 'further column')} left out"] if more else []
     numbers = np.array([number for number, _ in pairs])
     return Rows(Table(columns, numbers, "line", path.name, refused, nameless=True), notes=notes, plain=True)
