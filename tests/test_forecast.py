@@ -376,6 +376,14 @@ def test_counts_of_several_series_stay_counts(family):
     assert score.unit == "v" and math.isfinite(score.model.crps)
 
 
+def test_a_file_is_forecast_by_its_name(tmp_path):
+    table, data = _data(_values())
+    run = _run(data, epochs=1)
+    path = tmp_path / "so-far.csv"
+    path.write_text("step,v\n" + "".join(f"{k},{v}\n" for k, v in zip(table["step"], table["v"])))
+    assert forecast(run, path).predicted == forecast(run, str(path)).predicted == forecast(run, table).predicted
+
+
 def test_several_series_are_forecast_in_their_own_units():
     values = _values()
     names = ["a"] * 140 + ["b"] * 140

@@ -10,6 +10,7 @@ Notation   v -> the series,  o -> origin,  m -> season,  H -> horizon,  h = 1 â€
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -81,7 +82,7 @@ def forecast(run: Run, rows: Any = None, level: float = LEVEL) -> Forecast:
     """The next values after the last window of each series (eq. 1), in the unit of the table.
 
     Args:
-        rows: a table with what was measured so far; None is the file that the run was trained on.
+        rows: a table with what was measured so far, or its file; None is the file that the run was trained on.
         level: of the interval, between 0 and 1.
 
     >>> import leadline as ll
@@ -94,7 +95,8 @@ def forecast(run: Run, rows: Any = None, level: float = LEVEL) -> Forecast:
     """
     inputs = _inputs(run)
     check_probability("level", level)
-    x, every = inputs.last(table_of(_table(run) if rows is None else with_dates(rows)[0]))
+    table = _table(run) if rows is None else read_rows(rows) if isinstance(rows, (str, Path)) else with_dates(rows)[0]
+    x, every = inputs.last(table_of(table))
     prediction = run.predict(x)
     shape = (len(x), inputs.horizon)
     known = _hindsight(run, x, every, level)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -40,6 +42,15 @@ def test_dates_go_on_as_the_calendar_does(dates, step, season, after):
     clock = Clock.of([moments], dated=True)
     assert (clock.step(), clock.season) == (step, season)
     assert clock.written(clock.later(float(moments[-1]), 2)) == after
+
+
+@pytest.mark.parametrize("zone", ["", "UTC+02:00"])
+def test_parts_of_seconds_are_written(zone):
+    moments = _days("2024-01-01")[0] + (0.996 + np.arange(3) * 0.004) / 86400
+    clock = replace(Clock.of([moments], dated=True), zone=zone)
+    coming = clock.written(clock.later(float(moments[-1]), 2))
+    late = [" 02:00:01.008000+02:00", " 02:00:01.012000+02:00"] if zone else [" 00:00:01.008", " 00:00:01.012"]
+    assert coming == [f"2024-01-01{time}" for time in late]
 
 
 def test_series_of_months_may_have_days_of_their_own():

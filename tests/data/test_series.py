@@ -391,6 +391,10 @@ def test_rows_that_a_date_puts_in_another_order_are_not_taken_as_they_stand():
         ll.data.series(table, "v", horizon=3)
     assert ll.data.series(table, "v", horizon=3, time="day").inputs.season == 7
     assert ll.data.series(table, "v", horizon=3, drop=["day"]).inputs.roles.time is None
+    table["day"] = [f"{1990 + k // 12}-{k % 12 + 1:02}" for k in range(89, -1, -1)]
+    with pytest.raises(DataError, match=r"Got day '1997-06' in row 0 and '1997-05' in row 1. Pass time='day'"):
+        ll.data.series(table, "v", horizon=3)
+    assert "day: left out" in str(ll.data.series({**table, "day": table["day"][::-1]}, "v", horizon=3).account)
 
 
 def test_an_empty_file_is_named(tmp_path):

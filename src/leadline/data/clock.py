@@ -198,6 +198,9 @@ class Clock:
             return [stamp(moment, self.look) for moment in moments.tolist()]
         if whole:
             return [str(day) for day in (seconds // 86400).astype("datetime64[D]")]
+        parts = np.rint(moments * _SECONDS * 1000).astype(np.int64)
+        if (parts % 1000).any():  # of seconds
+            return [str(moment).replace("T", " ") for moment in parts.astype("datetime64[ms]")]
         return [str(moment).replace("T", " ") for moment in seconds.astype("datetime64[s]")]
 
     def step(self) -> str:

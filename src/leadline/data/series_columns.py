@@ -6,10 +6,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from leadline.data.cells import Table
+from leadline.data.cells import Table, Text
 from leadline.data.columns import Column
 from leadline.data.features import Feature, feature
 from leadline.data.outcome import read_outcome
+from leadline.data.periods import periods_of
 from leadline.data.raw import shown, words_of, writes_comma
 from leadline.data.series_rows import Roles, Series, check_column
 from leadline.data.series_windows import Windows
@@ -49,6 +50,8 @@ def past_columns(table: Table, roles: Roles, others: Sequence[str], left_out: li
             _check_ascending(table, roles, name, item.values)
             left_out.append(f"{name}: left out; rows are taken as they stand, unless this date is named as their time")
             continue
+        if roles.time is None and isinstance(cells, Text) and (named := periods_of(cells)) is not None:
+            _check_ascending(table, roles, name, named[0])  # months, quarters or weeks
         why = item if isinstance(item, str) else f"a {item.kind}"
         left_out.append(f"{name}: left out, {why.removeprefix('left out: ')}; known or static columns may be such")
     return tuple(found)

@@ -66,7 +66,7 @@ def in_zone(moment: float, zone: str) -> datetime:
     >>> str(in_zone(19723.75, "Europe/Berlin")), str(in_zone(19723.75, "UTC-03:30"))
     ('2024-01-01 19:00:00+01:00', '2024-01-01 14:30:00-03:30')
     """
-    return (_EPOCH + timedelta(seconds=round(moment * 86400))).replace(tzinfo=UTC).astimezone(_zone(zone))
+    return (_EPOCH + timedelta(seconds=round(moment * 86400, 3))).replace(tzinfo=UTC).astimezone(_zone(zone))
 
 
 @cache

@@ -76,7 +76,7 @@ class Mixture(Likelihood):
             raise ShapeError(
                 "Mixture must have one number to predict",
                 got=f"{target}",
-                do='Use Joint with a "Mixture" for each number',
+                do='Use one for each of them, with likelihood="Joint" and families="Mixture"',
             )
         figures: dict[str, Any] = (
             {} if component.lower() == "vonmises" else {"shift": target.shift, "scale": target.scale}
