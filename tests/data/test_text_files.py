@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from leadline.data import reader_of, shards, text_files
+from leadline.data import contents, reader_of, shards, text_files
 from leadline.data.found_whole import Unusable
 from leadline.data.text import text
 from leadline.data.text_files import _parted, find_texts, holds_text, pattern_of, word_end
@@ -26,6 +26,7 @@ def cache(tmp_path, monkeypatch):
     """A cache that keeps everything."""
     monkeypatch.setenv("LEADLINE_CACHE", str(tmp_path / "cache"))
     monkeypatch.setattr(shards, "_SMALL", -1)
+    monkeypatch.setattr(contents, "_QUICK", -1)
     return tmp_path / "cache" / "tokens"
 
 
@@ -183,7 +184,8 @@ def test_the_second_time_no_file_is_opened(tmp_path, cache, monkeypatch):
     place = _books(tmp_path)
     fresh, first = (text(place, length=8, kind="bytes", cache=kept) for kept in (False, True))
     assert first.fingerprint == fresh.fingerprint and len(list(cache.iterdir())) == 1
-    monkeypatch.setattr(text_files, "_opened", lambda *_: pytest.fail("a file was opened"))
+    for module, name in ((text_files, "_opened"), (contents, "_bytes")):
+        monkeypatch.setattr(module, name, lambda *_: pytest.fail("a file was opened"))
     again = text(place, length=8, kind="bytes")
     assert again.fingerprint == fresh.fingerprint and str(again.account) == str(fresh.account)
     assert again.recipe == first.recipe
@@ -202,6 +204,37 @@ def test_a_changed_file_is_another_entry(tmp_path, cache):
     first = text(place, length=8, kind="bytes")
     (place / "2.txt").write_text("something else")
     assert text(place, length=8, kind="bytes").fingerprint != first.fingerprint and len(list(cache.iterdir())) == 2
+
+
+@pytest.mark.parametrize("whole", [True, False])
+def test_files_that_were_only_touched_are_known(tmp_path, cache, monkeypatch, whole):
+    place = _books(tmp_path) if whole else _books(tmp_path) / "3.txt"
+    first = text(place, length=8, kind="bytes")
+    for path in (tmp_path / "books").iterdir():
+        os.utime(path, ns=(0, 0))
+    with monkeypatch.context() as patched:
+        patched.setattr(shards.Writer, "write", lambda *_: pytest.fail("a text was tokenised again"))
+        assert text(place, length=8, kind="bytes").fingerprint == first.fingerprint
+        patched.setattr(contents, "_bytes", lambda *_: pytest.fail("a file was opened again"))
+        assert text(place, length=8, kind="bytes").fingerprint == first.fingerprint
+    other = (tmp_path / "books" / "3.txt").read_text().replace("cat", "dog")  # of the same size
+    (tmp_path / "books" / "3.txt").write_text(other)
+    os.utime(tmp_path / "books" / "3.txt", ns=(1, 1))
+    assert text(place, length=8, kind="bytes").fingerprint != first.fingerprint and len(list(cache.iterdir())) == 2
+
+
+def test_a_file_that_changes_between_its_hash_and_its_tokens_is_said(tmp_path, cache, monkeypatch):
+    place, before = _books(tmp_path), contents._bytes
+
+    def changing(path):
+        found = before(path)
+        (place / "0.txt").write_text("another story")
+        return found
+
+    monkeypatch.setattr(contents, "_bytes", changing)
+    with pytest.raises(DataError, match="must not change while they are read"):
+        text(place, length=8, kind="bytes")
+    assert not cache.exists() or not list(cache.glob("*/entry.json"))
 
 
 @pytest.mark.parametrize("harm", ["cut", "flip", "json", "gone", "tokenizer", "format"])

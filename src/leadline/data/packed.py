@@ -66,7 +66,7 @@ class Packing:
             read: the documents, which are read only if they must be.
             held: which of them are held out.
             place: where they lie.
-            told: what else they depend on, such as the times of files.
+            told: what else they depend on, such as what the files hold.
         """
         own = [self.kind, self.num_tokens] if self.tokenizer is None else self.tokenizer.to_json()
         how = [held.val, held.test, held.seed, held.every]

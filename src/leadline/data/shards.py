@@ -7,8 +7,8 @@ they fit (`leadline.data.tokens`), and after them enough places without a token 
 is padded there, and nothing is asked.
 
 An entry of the cache is a folder: train.bin, val.bin and test.bin, the tokenizer, and entry.json with what was counted.
-It is written under a temporary name and renamed when it is whole. Its name is a hash of what it was made from: names,
-sizes and times of all files, and the options. The hash of each stream is taken while it is written, so that equal data
+It is written under a temporary name and renamed when it is whole. Its name is a hash of what it was made from: names
+and bytes of all files, and the options. The hash of each stream is taken while it is written, so that equal data
 have equal fingerprints, wherever they lie, and nobody has to read them again to know.
 
 Notation   s -> stream,  L -> count,  T -> length

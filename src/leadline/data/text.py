@@ -17,14 +17,15 @@ from typing import Any
 
 from leadline.config import plain
 from leadline.data.arguments import checked
+from leadline.data.contents import Stamps, check_unchanged, contents_of, stamps_of
 from leadline.data.data import Data
-from leadline.data.folder import Lost, survey
+from leadline.data.folder import Lost
 from leadline.data.frame import stem
 from leadline.data.held_out import Held
 from leadline.data.packed import Documents, Packing
 from leadline.data.table import PARQUET
 from leadline.data.tagged_rows import holds_sentences
-from leadline.data.text_files import digest, exists, find_texts, pattern_of, stamp_of
+from leadline.data.text_files import digest, exists, find_texts, pattern_of
 from leadline.data.text_rows import JSON_LINES, TABLES, TAGGED, Rows, read_text_table, texts_of_folders
 from leadline.data.text_tables import Making, labelled, paired, spanned, tagged, tagged_in_lists
 from leadline.data.tokens import MOST_LENGTH, TASKS
@@ -123,6 +124,7 @@ def text(
         task = "tags"
     own, share = given_tokenizer(tokenizer), 0.05 if task in (None, *_STREAMS) else 0.1
     pattern_of(separator)
+    stamps = stamps_of(place)
     rows, listed = None, place.name.lower().endswith(TABLES if text or target else (*PARQUET, *JSON_LINES))
     if place.is_file() and place.name.lower().endswith(TABLES) and task != "tags":
         asked = [name for name in (*([text] if isinstance(text, str) else text or ()), source, target) if name]
@@ -170,8 +172,9 @@ def text(
         packing = Packing(
             task or "next", own, kind, num_tokens, length, cache, "file" if rows is None else "row", hidden
         )
-        read = _documents(place, separator, rows, text)
-        made = packing.data(read, held, place, {"files": _stamps(place), "separator": separator, "text": text})
+        read = _documents(place, separator, rows, text, stamps)
+        told = {"files": contents_of(place, stamps) if cache else None, "separator": separator, "text": text}
+        made = packing.data(read, held, place, told)
     elif task == "pairs":
         made = paired(rows, source, target, how)
     else:
@@ -180,10 +183,16 @@ def text(
 
 
 def _documents(
-    place: Path, separator: str | None, rows: Rows | None, text: str | Sequence[str] | None
+    place: Path, separator: str | None, rows: Rows | None, text: str | Sequence[str] | None, stamps: Stamps
 ) -> Callable[[], Documents]:
-    """What reads the documents of files, or those in a column of a table."""
-    return (lambda: find_texts(place, separator)) if rows is None else (lambda: _Listed(rows, text))
+    """What reads the documents of files, or those in a column of a table; it refuses files that have changed."""
+
+    def read() -> Documents:
+        found = find_texts(place, separator) if rows is None else _Listed(rows, text)
+        check_unchanged(place, stamps)
+        return found
+
+    return read
 
 
 class _Listed:
@@ -211,11 +220,6 @@ class _Listed:
 
     def pieces(self) -> Iterator[tuple[int, str, bool]]:
         return ((number, one, True) for number, one in enumerate(self._texts))
-
-
-def _stamps(place: Path) -> list[Any]:
-    """What tells whether files changed: names, sizes and times."""
-    return [place.name, *stamp_of(place)] if place.is_file() else sorted(survey(place).stamps.items())
 
 
 def _place(path: str | Path | None) -> Path:

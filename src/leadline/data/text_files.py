@@ -89,7 +89,7 @@ class Corpus:
                 yield number, text, last
                 number += last
         if number != len(self.sizes):
-            raise _changed(self.files[0].path.parent if len(self.files) > 1 else self.files[0].path)
+            raise changed(self.files[0].path.parent if len(self.files) > 1 else self.files[0].path)
 
 
 def find_texts(place: Path, separator: str | None = None) -> Corpus:
@@ -178,7 +178,7 @@ def mostly_text(place: Path, most: int = 20) -> bool:
 def documents(file: TextFile, separator: re.Pattern[str] | None) -> Iterator[tuple[str, bool]]:
     """Pieces of the documents of a file, none longer than `PIECE`, each with whether it closes its document."""
     if stamp_of(file.path) != file.stamp:
-        raise _changed(file.path)
+        raise changed(file.path)
     try:
         chunks = _chunks(file.path, file.encoding)
         parts = _parted(chunks, separator) if separator is not None else _whole(chunks)
@@ -189,7 +189,7 @@ def documents(file: TextFile, separator: re.Pattern[str] | None) -> Iterator[tup
                 text = text[place:]
             yield text, last
     except (OSError, EOFError, zlib.error, UnicodeError):
-        raise _changed(file.path) from None
+        raise changed(file.path) from None
 
 
 def word_end(text: str, most: int) -> int:
@@ -228,6 +228,12 @@ def stamp_of(path: Path) -> tuple[int, int]:
     except OSError:
         return -1, 0
     return status.st_size, status.st_mtime_ns
+
+
+def changed(path: Path) -> DataError:
+    """The message that a file is no longer what it was."""
+    got = f"{path}, which changed" if path.exists() else f"no {path} any more"
+    return DataError("files must not change while they are read", got=got, do="Try again when they no longer change")
 
 
 class _NotText(Exception):
@@ -372,11 +378,6 @@ def _parted(chunks: Iterator[str], separator: re.Pattern[str]) -> Iterator[tuple
 def _with_end(chunks: Iterator[str]) -> Iterator[str | None]:
     yield from chunks
     yield None
-
-
-def _changed(path: Path) -> DataError:
-    got = f"{path}, which changed" if path.exists() else f"no {path} any more"
-    return DataError("files must not change while they are read", got=got, do="Try again when they no longer change")
 
 
 def _no_text(place: Path, lost: Lost) -> DataError:
