@@ -255,6 +255,7 @@ def test_gates_give_the_states_back():
     assert keep.mean == pytest.approx(u.mean(-1)[0].detach().numpy())
     layer = made("lecture_gru").requires_grad_(False)
     view = gates(layer, x[:1])
+    assert all(tick == round(tick) for tick in view.plot().axes[0].get_xticks())  # steps
     _, (z,) = layer(x[:1, :2])
     both = torch.cat([z, x[:1, 2]], -1)
     assert view.of("LectureGRU", "keep").mean[2] == pytest.approx(float(layer.keep(both).sigmoid().mean()))

@@ -123,7 +123,9 @@ def test_the_errors_of_a_step_are_means_over_its_windows(run):
 
 def test_the_worst_forecast_is_drawn_first(run):
     facts = _facts(run)
-    past = worst_forecasts(facts, "test").axes[0].get_lines()[0]
+    first = worst_forecasts(facts, "test").axes[0]
+    past = first.get_lines()[0]
+    assert all(tick == round(tick) for tick in first.get_xticks())  # steps
     worst = int(facts.judged[0].crps.mean(1).argmax())
     np.testing.assert_allclose(past.get_ydata(), _read(run)[worst], rtol=1e-5, atol=1e-5)
 

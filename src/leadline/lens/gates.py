@@ -205,6 +205,7 @@ def _drawn(found: tuple[Gate, ...]) -> Figure:
             left.plot(steps, gate.mean, color=hue, label=gate.name)
             right.plot(gate.unit_shut, gate.unit_open, "o", ms=4, color=hue, alpha=0.6, mew=0, clip_on=False)
         left.set_ylim(0, 1)
+        left.xaxis.get_major_locator().set_params(integer=True)
         right.plot([0, 1], [1, 0], color=SOFT, lw=0.8, ls=":")
         right.set(xlim=(0, 1), ylim=(0, 1))
         label(left, f"{layer}: how open its gates are", "step", "mean and deviation", legend=4)

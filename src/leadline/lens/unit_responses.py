@@ -141,6 +141,7 @@ class UnitResponses(View):
             ax.plot(steps, line, lw=1.3, color=INK if self.x.shape[2] == 1 else HUES[k % len(HUES)])
         ax.grid(False)
         ax.set_xlim(edges[0], edges[-1])
+        ax.xaxis.get_major_locator().set_params(integer=True)
         label(ax, f"{self.layer}, unit {self.unit}, row {row}", "step", "what the network reads")
         colour_bar(ax, mesh, "unit")
         for name, found in (("highest", self.highest), ("lowest", self.lowest)):

@@ -344,6 +344,7 @@ def worst_forecasts(facts: Facts, split: str) -> Figure:
         ax.plot(ahead, predicted[k], color=LIGHT[split], lw=1.5, marker="_" if inputs.horizon == 1 else "")
         ax.plot(ahead, came[k], color=LIGHT["ink"], lw=0.8, marker="o", ms=2)
         ax.axvline(0.5, color=LIGHT["line"], lw=1)
+        ax.xaxis.get_major_locator().set_params(integer=True)
         name = "" if rows.group is None else f"{shorten(inputs.figures[int(rows.group[own])].name, 16)}, "
         ax.set_title(f"{name}after {inputs.clock.written(np.array([float(when[own])]))[0]}", fontsize=8.5)
         if k // 3 == lines - 1 or k + 3 >= len(mine):
