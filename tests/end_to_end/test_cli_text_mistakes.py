@@ -158,6 +158,7 @@ def test_a_line_that_is_too_long_is_read_in_parts_and_told(walk, tmp_path, capsy
         assert [len(row[1].split()) for row in (short, (text, answer), last)] == [3, 180, 3]
         assert set(answer.split()) <= set(run.target.classes)
     else:  # what was not hidden stands as it was
+        assert "note: 2 texts without <mask>, where nothing is to be filled in\n" in said.err
         assert short == ["the cat ran"] * 2 and "<mask>" not in answer
         assert len(run.inputs.tokenizer.encode(answer)) > 4 * run.inputs.length and answer.count("mat.") >= 30
 

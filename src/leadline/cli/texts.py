@@ -82,9 +82,15 @@ def _tagged(path: Path, lines: dict[int, str], known: Sequence[str]) -> list[tup
 
 
 def odd(inputs: Tokens, texts: list[list[str]]) -> list[str]:
-    """What is to be said of texts that are empty, where they are sources, or that the vocabulary lacks something of."""
+    """What is to be said of texts that are empty, where they are sources, have no word to fill in, or hold what the
+    vocabulary lacks.
+    """
     empty = sum(not row[0].strip() for row in texts) if inputs.task == "pairs" else 0
     notes = [f"{counted(empty, 'text')} empty, and not translated"] if empty else []
+    if inputs.task == "masked":
+        name = inputs.tokenizer.token(cast(int, inputs.tokenizer.mask))
+        whole = sum(name not in row[0] for row in texts)
+        notes += [f"{counted(whole, 'text')} without {name}, where nothing is to be filled in"] if whole else []
     columns = zip(inputs.names or ("text",), zip(*([part.replace("\n", " ") for part in row] for row in texts)))
     return notes + [note for name, side in columns for note in lacking(inputs.reads, name, side)]
 
