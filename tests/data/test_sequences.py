@@ -177,6 +177,10 @@ def test_what_is_wrong_in_a_table_is_named(tmp_path):
         ll.data.sequences(path, "label")
     with pytest.raises(DataError, match="sequence must name a column.*Got sequence 'ids'"):
         ll.data.sequences(path, "label", sequence="ids")
+    with pytest.raises(DataError, match="one role. Got 'id' as target and sequence. Name another column as the seq"):
+        ll.data.sequences(path, "id", sequence="id")
+    with pytest.raises(DataError, match="one role. Got 'id' as sequence and order. Name another column as the order"):
+        ll.data.sequences(path, "label", sequence="id", order="id")
     path.write_text("id,t,a,label\ns1,0,1,x\ns1,0,2,x\ns2,0,2,y\n")
     with pytest.raises(DataError, match="one row for each t. Got the same in line 2 and line 3, of id s1"):
         ll.data.sequences(path, "label", sequence="id", order="t")

@@ -365,6 +365,7 @@ def test_missing_values_of_the_target_are_gaps():
         ({}, {"val": 0.6, "test": 0.5}, "fractions that leave time to train on"),
         ({"step": ["2024-01-01", "", *["2024-01-02"] * 88]}, {}, "in every row. Got an empty cell in row 1"),
         ({"step": ["soon"] * 90}, {}, "the time, must be a date or a number in every row. Got 'soon' in row 0"),
+        ({"step": [*map(str, range(89)), "soon"]}, {}, "a date or a number in every row. Got 'soon' in row 89"),
     ],
 )
 def test_what_is_wrong_is_named(change, options, message):

@@ -138,6 +138,11 @@ def of_table(
         if name is not None and name not in table.columns:
             do = named(name, list(table.columns)).rstrip(".")
             raise DataError(f"{role} must name a column of {table.source}", got=f"{role} {name!r}", do=do)
+    taken = {target: "target"}
+    for role, name in ((one, sequence), ("order", order)):
+        if name is not None and taken.setdefault(name, role) != role:
+            got = f"{name!r} as {taken[name]} and {role}"
+            raise DataError("a column must have one role", got=got, do=f"Name another column as the {role}")
     if not len(table):
         raise DataError(f"{table.source} must have rows", got="none", do="Check that it was written whole")
     channels, left_out = [], [f"{name}: left out, as asked" for name in drop]

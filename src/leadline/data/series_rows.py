@@ -267,6 +267,9 @@ def moments_of(table: Table, name: str | None, order: str = "") -> Moments:
     values, misfit = raw_values(cells, "date", orders[0]) if orders else read_numbers(cells)
     wrong = misfit | ~np.isfinite(values)
     if wrong.any():
+        numbers, misfit = read_numbers(cells)
+        odd = misfit | ~np.isfinite(numbers)
+        wrong = odd if 0 < odd.sum() < wrong.sum() else wrong  # numbers, but for a few cells
         row = int(np.flatnonzero(wrong)[0])
         raise DataError(
             f"{name}, the time, must be a date or a number in every row",
