@@ -271,6 +271,8 @@ def lacking(tokenizer: Tokenizer, name: str, texts: Sequence[str]) -> list[str]:
 
     >>> lacking(Tokenizer.train(["sea"], "characters"), "word", ["sea", "née", "île"])
     ['word: 2 texts hold what the vocabulary lacks, and are read byte by byte there: n, é, î, l']
+    >>> lacking(Tokenizer.train(["sea"], "characters"), "word", ["a, e"])
+    ["word: 1 text holds what the vocabulary lacks, and is read byte by byte there: ',', ' '"]
     """
     found = [absent for text in texts if (absent := tokenizer.lacking(text))]
     if not found:
@@ -278,7 +280,8 @@ def lacking(tokenizer: Tokenizer, name: str, texts: Sequence[str]) -> list[str]:
     every = list(dict.fromkeys(one for absent in found for one in absent))
     verb = "holds" if len(found) == 1 else "hold"
     read = "is read" if len(found) == 1 else "are read"
-    named_ = ", ".join(every[:8]) + (", …" if every[8:] else "")
+    seen = [one if one.isprintable() and one.strip(" ,") else repr(one) for one in every[:8]]
+    named_ = ", ".join(seen) + (", …" if every[8:] else "")
     many = counted(len(found), "text")
     return [f"{name}: {many} {verb} what the vocabulary lacks, and {read} byte by byte there: {named_}"]
 
