@@ -87,6 +87,8 @@ def test_blank_lines_cost_neither_rows_nor_speed(read, monkeypatch):
     monkeypatch.setattr(delimited, "_careful", lambda *_: slow.append(1))
     table, cells = read(content)
     assert cells == {"a": ["1", "3", "5"], "b": ["2", "4", "6"]} and table.numbers.tolist() == [3, 6, 7] and not slow
+    assert table.notes == ("3 empty lines left out (lines 2, 4, 5)",)
+    assert read('a,b\n1,"x\n\ny"\n')[0].notes == () and read("a,b\n1,2\n\n")[0].notes == ()
 
 
 def test_decimal_commas_do_not_separate(read):

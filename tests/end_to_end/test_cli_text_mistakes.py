@@ -153,6 +153,7 @@ def test_a_line_that_is_too_long_is_read_in_parts_and_told(walk, tmp_path, capsy
     said = capsys.readouterr()
     at_once = f"longer than the {run.inputs.length} tokens that the model reads at once, and read in parts"
     assert f"note: 1 text {at_once}: line 3\n" in said.err
+    assert "note: 1 empty line left out (line 2)\n" in said.err
     _, short, (text, answer), last = csv.reader(said.out.splitlines())
     if task == "tags":  # one for each word; and of the first words those that they have alone
         assert [len(row[1].split()) for row in (short, (text, answer), last)] == [3, 180, 3]

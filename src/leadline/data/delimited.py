@@ -50,6 +50,7 @@ def read_delimited(path: Path, bad_rows: str | None = None, asked: Sequence[str]
         notes = (f"fields are separated by a {_SEPARATOR_NAMES[separator]}", *notes)
     if encoding:
         notes = (f"the file is read as {encoding}", *notes)
+    notes = (*notes, *empty_lines(_empty(body, first)))
     refused: tuple[Refusal, ...] = ()
     quick = _fast(body, separator, len(names))
     if quick is None:
@@ -186,6 +187,27 @@ def _header(
     spaced = [name for name, cell in zip(names, written) if cell.strip() and cell != name]
     notes = (f"spaces around names are taken off: {', '.join(spaced[:5])}",) if spaced else ()
     return content[end:], names, [name for name, cell in zip(names, cells) if not cell], notes
+
+
+def _empty(body: bytes, first: int) -> list[int]:
+    """Numbers of the lines, between others, on which there is nothing; in quotes such a line is part of a field."""
+    body = body.rstrip(b"\n")
+    if b'"' in body or not (body[:1] == b"\n" or b"\n\n" in body):
+        return []
+    ends = np.flatnonzero(np.frombuffer(body, dtype=np.uint8) == 10)
+    return (np.flatnonzero(ends == np.append(0, ends[:-1] + 1)) + first).tolist()
+
+
+def empty_lines(numbers: Sequence[int]) -> tuple[str, ...]:
+    """What is said of lines that hold nothing, if there are any.
+
+    >>> empty_lines([]), empty_lines([7, 9])
+    ((), ('2 empty lines left out (lines 7, 9)',))
+    """
+    if not numbers:
+        return ()
+    shown = ", ".join(map(str, numbers[:_SHOWN])) + (", …" if len(numbers) > _SHOWN else "")
+    return (f"{counted(len(numbers), 'empty line')} left out ({'line' if len(numbers) == 1 else 'lines'} {shown})",)
 
 
 def _is_data(cells: list[str]) -> bool:
