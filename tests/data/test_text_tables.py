@@ -164,6 +164,14 @@ def test_columns_behind_a_pair_are_told(tmp_path, words):
         assert told in account and ("further" in account) == bool(told)
 
 
+def test_empty_lines_between_pairs_are_told(tmp_path, words):
+    pairs = [f"{_line(k)}\t{_line(k + 99)}" for k in range(30)]
+    for lines, told in ((pairs, ""), ([*pairs[:9], "", *pairs[9:], "", ""], "1 empty line left out (line 10)")):
+        (tmp_path / "pairs.tsv").write_text("\n".join(lines))
+        account = str(text(tmp_path / "pairs.tsv", tokenizer=words, cache=False).account)
+        assert told in account and ("empty line" in account) == bool(told)
+
+
 def test_named_pairs_read_and_cut(tmp_path, words):
     path = tmp_path / "pairs.csv"
     path.write_text("id,en,fr\n" + "\n".join(f"{k},{_line(k)},{_line(k + 99)}" for k in range(30)))

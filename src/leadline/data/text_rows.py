@@ -20,6 +20,7 @@ import numpy as np
 
 from leadline.data.account import Account, Refusal, counted
 from leadline.data.cells import Cells, Table, cells_of
+from leadline.data.delimited import empty_lines
 from leadline.data.table import ENDINGS, read_rows
 from leadline.data.text_files import Corpus, find_texts, start_of
 from leadline.data.tokens import text_columns
@@ -234,14 +235,15 @@ def _two_columns(path: Path) -> Rows | None:
     """Sentences and their translations, parted by a tab, without quotes; None for a file with a line of names."""
     pairs: list[tuple[int, list[str]]] = []
     wrong: list[int] = []
+    empty: list[int] = []
     more, texts = 0, find_texts(path)
     for number, line in lines_in(texts):
         cells = line.split("\t")
         if len(cells) >= 2:
             pairs.append((number, cells[:2]))
             more = max(more, len(cells) - 2)
-        elif line.strip():
-            wrong.append(number)
+        else:
+            (wrong if line.strip() else empty).append(number)
     if not pairs:
         return None
     if all(_names_a_side(cell) for cell in pairs[0][1]):
@@ -254,6 +256,7 @@ def _two_columns(path: Path) -> Rows | None:
         notes[-1] += f", line {pairs[0][0]} too ({' and '.join(first)})"
         notes[-1] += "; if it names the columns, name them as source and target"
     notes += [f"{counted(more, 'further column')} left out"] if more else []
+    notes += empty_lines([number for number in empty if number < pairs[-1][0]])
     numbers = np.array([number for number, _ in pairs])
     return Rows(Table(columns, numbers, "line", path.name, refused, nameless=True), notes=notes, plain=True)
 
