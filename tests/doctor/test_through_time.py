@@ -5,17 +5,7 @@ import torch
 from torch import nn
 
 from leadline.doctor.look import look
-from leadline.doctor.through_time import (
-    FADED,
-    GROWN,
-    LONG,
-    Reach,
-    able_to_go_back,
-    exploding,
-    listened,
-    reaches,
-    vanishing,
-)
+from leadline.doctor.through_time import FADED, GROWN, LONG, Reach, exploding, listened, reaches, vanishing
 from leadline.layers import GRU, LRU, Elman
 from leadline.likelihoods import Normal
 from leadline.models import MLP, Recurrent
@@ -136,17 +126,3 @@ def test_findings_say_where_and_how_much():
     assert "more than 24 steps ago" in said and "layers.0.branch (Elman), epoch 4" in said and "1e-09" in said
     assert "orthogonal" in said and "open keep gates" in str(vanishing(Reach("r", "GRU", False, 9, 0, 2), "x"))
     assert "2e+08 times" in str(exploding(Reach("r", "RNN", True, 50, 2e8, 50), "epoch 2"))
-
-
-@pytest.mark.parametrize("noisy", [False, True])
-def test_kernels_that_go_back_in_training_mode_alone_are_put_into_it(noisy):
-    """But a stack that would then draw noise is left to kernels that need no such mode."""
-    stack = nn.LSTM(2, 3, num_layers=2, dropout=0.5 if noisy else 0.0, batch_first=True)
-    model = nn.Sequential(nn.Dropout(0.5), GRU(2, 2)).eval()
-    model.add_module("stack", stack.eval())
-    own = [model[1], model[1].kernel, stack]
-    with pytest.raises(KeyError), able_to_go_back(model):
-        assert torch.backends.cudnn.enabled is not noisy
-        assert [part.training for part in own] == [not noisy] * 3 and not model[0].training
-        raise KeyError
-    assert not any(part.training for part in model.modules()) and torch.backends.cudnn.enabled

@@ -3,13 +3,11 @@
 import copy
 import random
 import warnings
-from contextlib import nullcontext
 
 import pytest
 import torch
 
 import leadline as ll
-from leadline.doctor.look import look
 from leadline.engine.compiled import Compiled
 from leadline.engine.events import EpochDone, StepsDone
 from leadline.layers.elman import Elman
@@ -207,19 +205,3 @@ def test_a_stack_of_ones_own_is_recorded():
         found.append(fitted(Own(), data, compile=compile))
     assert found[1].settings.compile == "record"
     torch.testing.assert_close(losses(found[1]), losses(found[0]), rtol=2e-3, atol=2e-3)
-
-
-@pytest.mark.parametrize("cell", ["lstm", "gru", "elman"])
-@pytest.mark.parametrize("precision", ["float32", "bf16"])
-def test_the_doctor_looks_through_kernels_as_step_by_step(tmp_path, monkeypatch, cell, precision):
-    data = text(tmp_path)
-    model = ll.models.build("Recurrent", data, data.target.dim, cell=cell, dim=32, p_drop=0.2, seed=0).cuda()
-    x, y = (column.cuda() for column in data.asked(torch.arange(8)))
-    likelihood = ll.likelihoods.likelihood_for(data.target)
-    found = look(model, likelihood, x, y, precision)
-    monkeypatch.setattr("leadline.doctor.look.able_to_go_back", nullcontext)
-    with torch.backends.cudnn.flags(enabled=False):
-        by_steps = look(model, likelihood, x, y, precision)
-    assert found.gradients == pytest.approx(by_steps.gradients, rel=1e-3 if precision == "float32" else 0.05)
-    pairs = zip(found.through_time, by_steps.through_time, strict=True)
-    assert all(own.ratio == pytest.approx(other.ratio, rel=0.05) for own, other in pairs) and found.through_time

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor, nn
 
-from leadline.doctor.through_time import Reach, able_to_go_back, listened, reaches
+from leadline.doctor.through_time import Reach, is_recurrent, listened, reaches
 from leadline.doctor.trace import Call, Trace
 from leadline.engine.computing import mixed
 from leadline.engine.untouched import untouched
@@ -57,7 +57,9 @@ def look(model: nn.Module, likelihood: Likelihood, x: Tensor, y: Tensor, precisi
     {'1 (ReLU)': (1.0, 2)}
     """
     seen = _Seen()
-    with untouched(model, training=False), torch.enable_grad(), able_to_go_back(model):
+    # cuDNN's recurrent layers have no backward pass in evaluation mode; torch's own have
+    quick = torch.backends.cudnn.flags(enabled=not is_recurrent(model), deterministic=True)
+    with untouched(model, training=False), torch.enable_grad(), quick:
         with mixed(precision, x.device):
             with listened(model) as heard, Trace(model, seen):
                 output = model(x)

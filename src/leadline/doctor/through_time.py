@@ -87,32 +87,6 @@ def is_recurrent(model: nn.Module) -> bool:
 
 
 @contextmanager
-def able_to_go_back(model: nn.Module) -> Iterator[None]:
-    """Inside, gradients run through recurrent layers in evaluation too.
-
-    cuDNN's kernels have a backward pass in training mode alone, and torch's own take a launch for every step: only a
-    stack that draws noise between its layers is left to those. Others are put into training mode, where they compute
-    the same.
-    """
-    stacks = [part for part in model.modules() if isinstance(part, nn.RNNBase)]
-    noisy = any(stack.dropout and stack.num_layers > 1 for stack in stacks)
-    kernels = [
-        part
-        for part in model.modules()
-        if isinstance(part, nn.RNNBase) or isinstance(getattr(part, "kernel", None), nn.RNNBase)
-    ]
-    modes = [part.training for part in kernels]
-    with torch.backends.cudnn.flags(enabled=not noisy, deterministic=True):
-        try:
-            for part in () if noisy else kernels:
-                part.training = True
-            yield
-        finally:
-            for part, mode in zip(kernels, modes, strict=True):
-                part.training = mode
-
-
-@contextmanager
 def listened(model: nn.Module) -> Iterator[Heard]:
     """Inside, what recurrent layers read is kept in the list, as something that a gradient can be asked for."""
     heard: Heard = []
@@ -190,7 +164,8 @@ def check_through_time(model: nn.Module, data: Data, likelihood: Likelihood) -> 
     weight = next(model.parameters())
     x, y = (column.to(weight.device) for column in data.asked(torch.arange(data.few(PROBE_ROWS))))
     x = x.to(weight.dtype) if x.is_floating_point() and weight.is_floating_point() else x
-    with untouched(model, training=False), torch.enable_grad(), able_to_go_back(model):
+    # cuDNN's recurrent layers have no backward pass in evaluation mode; torch's own have
+    with untouched(model, training=False), torch.enable_grad(), torch.backends.cudnn.flags(enabled=False):
         with listened(model) as heard:
             output = model(x)
             loss = likelihood.loss(output, y).mean()
