@@ -279,9 +279,10 @@ def bars(told: dict[str, Any]) -> dict[str, Any]:
         found["tokens a second, fit over plain torch, LSTM"] = (ratios["fit, LSTM over plain torch"], 1.0)
         found["tokens a second, LRU over plain torch's LSTM"] = (linear, 3.0)
     if "scan" in told:
-        shares = [of_size["float32"][0] for of_size in told["scan"].values()]
-        found["bytes a second, scan over copy, float32, the middle of all sizes"] = (statistics.median(shares), 0.5)
-        found["bytes a second, scan over copy, float32, the least of all sizes"] = (min(shares), 0.5)
+        for name in ("float32", "complex64", "bfloat16"):
+            shares = [of_size[name][0] for of_size in told["scan"].values()]
+            found[f"bytes a second, scan over copy, {name}, the middle of all sizes"] = (statistics.median(shares), 0.5)
+            found[f"bytes a second, scan over copy, {name}, the least of all sizes"] = (min(shares), 0.5)
     if "text" in told:
         found["seconds, plain torch over fit, text"] = (1 / told["text"]["fit over plain torch, seconds"], 1.0)
     return {
