@@ -3,16 +3,18 @@
     (A, E) of a chunk     ->     h <- A h + E, handed on from chunk to chunk     ->     every step of the chunk   (1)
 
 A program has a chunk of the steps of a few channels of a row, all of it in registers. It joins its steps by
-(a, h), (b, k) -> (a b, b h + k), waits for the state that the program before it tells, tells its own, and only then
-makes its steps of it. Programs take numbers when they begin, later chunks of all rows after earlier ones, so that the
-one that is waited for is always at work. A state and the mark that it is there are one word of 64 bits, told by a plain
-store and asked for until it comes: nothing else has to be in order. Sums have one order, that of the chain, and results
-are the same each time.
+(a, h), (b, k) -> (a b, b h + k) and tells the pair that comes of them. Chunks stand in groups: a program asks for the
+pairs of those before it in its group, and for the state at the end of the group before; the last of a group tells the
+state at its end, and only then do programs make their steps. So a state is handed on once a group, while pairs of all
+chunks are told at once. Programs take numbers when they begin, later chunks of all rows after earlier ones, so that
+those that are waited for are always at work. What is told has a mark in its own word of 64 bits, by a plain store, and
+is asked for until it comes: nothing else has to be in order. Sums have one order, that of the groups, and results are
+the same each time.
 
-To be told takes as long as moving several megabytes: `tiles` makes chunks so long that what all chains read meanwhile
-is more. A thread has neighbouring steps of 16 bytes of channels, which it joins alone; then threads join theirs. Back
-in time it is the same from the last step to the first, with the a of the step after. An a that is the same at all
-steps is read once, and its gradient added up in registers.
+To be told a state takes as long as moving several megabytes: `tiles` makes groups so long that what all chains read
+meanwhile is more. A thread has neighbouring steps of 16 bytes of channels, which it joins alone; then threads join
+theirs. Back in time it is the same from the last step to the first, with the a of the step after. An a that is the same
+at all steps is read once, and its gradient added up in registers.
 
 Shapes     a (B, T, D), (1, T, D), (B, 1, D) or (1, 1, D), of any strides;  b, h, g (B, T, D);  first (B, D);  a last
            axis of 2 besides for pairs;  C chunks;  inside of a program (segments, steps, channels)
@@ -28,10 +30,10 @@ from leadline.layers.kernels import kernels
 _NUMBERS = 32  # reals of b that a thread has: as many of a besides fit into registers
 _REGISTERS = 128  # of a thread at most, so that a processor has 16 warps
 _FEWEST = 16  # steps of a chunk
-_TOLD = 14e6  # bytes to move while a state is told, about twice what a device moves in that time
-#: reals of a row that a program reads, and its warps, from short chunks to long ones. Each warp asks for all states of
-#: its program by itself, one a lane: were there more than 32, warps would have to meet each time that they ask
-_TILES = ((32, 4), (32, 8), (16, 8), (16, 16), (8, 16))
+_TOLD = 12e6  # bytes to move while a state is told, about twice what a device moves in that time
+#: reals of a row that a program reads, its warps, and chunks of a group, from short groups to long ones. Each warp asks
+#: for all states of its program by itself, one a lane: were there more than 32, warps would have to meet each time
+_TILES = ((32, 4, 8), (32, 4, 32), (32, 8, 32), (32, 16, 32), (16, 16, 32), (8, 16, 32))
 
 # B, T and C are not looked at when a kernel is compiled; that D is round is, for reading 16 bytes at once. Strides of
 # pairs are in pairs, so that the two parts of a number are read at once. `words` counts programs in its first place.
@@ -79,6 +81,26 @@ def heard(x, word, mask):
 
 
 @triton.jit
+def tell_two(word, x, y, mask):  # inverted: no word is 0, but for that of two NaNs that no sum gives
+    y = tl.where(y == y, y, float("nan"))
+    low = y.to(tl.int32, bitcast=True).to(tl.int64) & 0xFFFFFFFF
+    tl.store(word, ~((x.to(tl.int32, bitcast=True).to(tl.int64) << 32) | low), mask=mask)
+
+
+@triton.jit
+def heard_two(x, word, mask):
+    while tl.min(tl.min((x != 0).to(tl.int32), 1), 0) == 0:
+        x = tl.load(word, mask=mask, other=1, volatile=True)
+    x = ~x
+    return (x >> 32).to(tl.int32).to(tl.float32, bitcast=True), x.to(tl.int32).to(tl.float32, bitcast=True)
+
+
+@triton.jit
+def lowest(x, j):  # of the rows of x
+    return tl.sum(tl.where(j == x.shape[0] - 1, x, 0.0), 0)
+
+
+@triton.jit
 def parted(x, LANES: tl.constexpr):
     if len(x.shape) == 3:
         return tl.split(tl.reshape(x.to(tl.float32), (x.shape[0], x.shape[1], LANES, 2)))
@@ -98,6 +120,7 @@ def joined(x, x_, LANES: tl.constexpr):
 def scan(
     a, b, first, out, held, slope, words, B, T, D, C, a_row, a_time, a_channel,
     BACK: tl.constexpr, SAME: tl.constexpr, STEPS: tl.constexpr, SEGMENTS: tl.constexpr, LANES: tl.constexpr,
+    GROUP: tl.constexpr,
 ):
     place = tl.atomic_add(words, 1, sem="relaxed").to(tl.int32)
     blocks = tl.cdiv(D, LANES)
@@ -128,17 +151,28 @@ def scan(
         source = a + row * a_row + (near + n.to(tl.int64)) * a_time + d[None, None, :] * a_channel
         x = tl.load(source, mask=known & here[None, None, :], other=1.0).to(tl.float32)
     start = tl.load(first + row * D + d, mask=here, other=0.0)
-    asked = here & (c > 0)
-    word = words + 16 + own
-    h = tl.load(word - D, mask=asked, other=1, volatile=True)
+    group = c // GROUP
+    j = tl.arange(0, GROUP)[:, None]
+    asked = here & (group > 0)
+    state = words + 16 + (row * tl.cdiv(C, GROUP) + group) * D + d
+    h = tl.load(state - D, mask=asked, other=1, volatile=True)
+    pair = words + 16 + B * tl.cdiv(C, GROUP).to(tl.int64) * D + own
+    earlier = (group * GROUP + j < c) & here[None, :]
+    pairs = pair[None, :] + (group * GROUP + j - c) * D
+    told = tl.load(pairs, mask=earlier, other=1, volatile=True)
     x, y = tl.associative_scan((x, y), 1, after)
     p, q = tl.associative_scan((last(x, STEPS), last(y, STEPS)), 0, after)
     p, q = turned(p, i), turned(q, i)
     product, end = foremost(p, i), foremost(q, i)
-    h = heard(h, word - D, asked)
+    tell_two(pair, product, end, here & (c % GROUP + 1 < GROUP) & (c + 1 < C))
+    u, v = heard_two(told, pairs, earlier)
+    u, v = tl.associative_scan((tl.where(earlier, u, 1.0), tl.where(earlier, v, 0.0)), 0, after)
+    u, v = lowest(u, j), lowest(v, j)
+    h = heard(h, state - D, asked)
     if not BACK:
-        h = tl.where(c > 0, h, start)
-    tell(word, product * h + end, here & (c + 1 < C))
+        h = tl.where(group > 0, h, start)
+    h = u * h + v
+    tell(state, product * h + end, here & (c % GROUP + 1 == GROUP) & (c + 1 < C))
     z = tl.where(i > 0, p * h[None, :] + q, h[None, :])[:, None, :]
     y += x * z
     tl.store(out + at + by, y.to(out.dtype.element_ty), mask=there)
@@ -156,6 +190,7 @@ def scan(
 def scan_pair(
     a, b, first, out, held, slope, words, B, T, D, C, a_row, a_time,
     BACK: tl.constexpr, SAME: tl.constexpr, STEPS: tl.constexpr, SEGMENTS: tl.constexpr, LANES: tl.constexpr,
+    GROUP: tl.constexpr,
 ):
     place = tl.atomic_add(words, 1, sem="relaxed").to(tl.int32)
     blocks = tl.cdiv(D, LANES)
@@ -191,21 +226,41 @@ def scan_pair(
     if BACK:
         x_ = -x_
     start, start_ = parted(tl.load(first + row * (2 * D) + d, mask=here, other=0.0), LANES)
-    asked = here & (c > 0)
-    word = words + 16 + own
-    told = tl.load(word - 2 * D, mask=asked, other=1, volatile=True)
+    group = c // GROUP
+    j = tl.arange(0, GROUP)[:, None]
+    asked = here & (group > 0)
+    state = words + 16 + (row * tl.cdiv(C, GROUP) + group) * (2 * D) + d
+    known_state = tl.load(state - 2 * D, mask=asked, other=1, volatile=True)
+    e = place % blocks * LANES + tl.arange(0, LANES)
+    inside = e < D
+    pair = words + 16 + B * tl.cdiv(C, GROUP).to(tl.int64) * (2 * D) + ((row * C + c) * D + e) * 2
+    earlier = (group * GROUP + j < c) & inside[None, :]
+    pairs = pair[None, :] + (group * GROUP + j - c) * (2 * D)
+    told = tl.load(pairs, mask=earlier, other=1, volatile=True)
+    told_ = tl.load(pairs + 1, mask=earlier, other=1, volatile=True)
     x, x_, y, y_ = tl.associative_scan((x, x_, y, y_), 1, after_pair)
     ends = (last(x, STEPS), last(x_, STEPS), last(y, STEPS), last(y_, STEPS))
     p, p_, q, q_ = tl.associative_scan(ends, 0, after_pair)
     p, p_, q, q_ = turned(p, i), turned(p_, i), turned(q, i), turned(q_, i)
     product, product_, end, end_ = foremost(p, i), foremost(p_, i), foremost(q, i), foremost(q_, i)
-    h, h_ = parted(heard(told, word - 2 * D, asked), LANES)
+    more = inside & (c % GROUP + 1 < GROUP) & (c + 1 < C)
+    tell_two(pair, product, product_, more)
+    tell_two(pair + 1, end, end_, more)
+    u, u_ = heard_two(told, pairs, earlier)
+    v, v_ = heard_two(told_, pairs + 1, earlier)
+    u, u_ = tl.where(earlier, u, 1.0), tl.where(earlier, u_, 0.0)
+    v, v_ = tl.where(earlier, v, 0.0), tl.where(earlier, v_, 0.0)
+    u, u_, v, v_ = tl.associative_scan((u, u_, v, v_), 0, after_pair)
+    u, u_, v, v_ = lowest(u, j), lowest(u_, j), lowest(v, j), lowest(v_, j)
+    before, before_ = parted(heard(known_state, state - 2 * D, asked), LANES)
     if not BACK:
-        h = tl.where(c > 0, h, start)
-        h_ = tl.where(c > 0, h_, start_)
+        before = tl.where(group > 0, before, start)
+        before_ = tl.where(group > 0, before_, start_)
+    h = u * before - u_ * before_ + v
+    h_ = u * before_ + u_ * before + v_
     end += product * h - product_ * h_
     end_ += product * h_ + product_ * h
-    tell(word, joined(end, end_, LANES), here & (c + 1 < C))
+    tell(state, joined(end, end_, LANES), here & (c % GROUP + 1 == GROUP) & (c + 1 < C))
     z = tl.where(i > 0, p * h[None, :] - p_ * h_[None, :] + q, h[None, :])[:, None, :]
     z_ = tl.where(i > 0, p * h_[None, :] + p_ * h[None, :] + q_, h_[None, :])[:, None, :]
     y, y_ = y + x * z - x_ * z_, y_ + x * z_ + x_ * z
@@ -246,33 +301,33 @@ def scanned_back(a: Tensor, h: Tensor, first: Tensor, g: Tensor) -> tuple[Tensor
     return slope.sum_to_size(a.shape).to(a.dtype) if slope.shape != a.shape else slope.to(a.dtype), out
 
 
-def tiles(rows: int, T: int, reals: int, size: int) -> tuple[int, int, int]:
-    """Reals of a row and steps that a program has, and its warps.
+def tiles(rows: int, T: int, reals: int, size: int) -> tuple[int, int, int, int]:
+    """Reals of a row and steps that a program has, its warps, and programs of a group.
 
     Args:
         reals: of one step of a row of b.
         size: bytes of one.
 
     >>> tiles(16, 4096, 1024, 4), tiles(1, 262_144, 256, 4), tiles(2, 20, 3, 4)
-    ((32, 128, 4), (8, 2048, 16), (8, 32, 1))
+    ((32, 128, 4, 8), (32, 128, 4, 32), (8, 32, 1, 8))
     """
     longest = max(_FEWEST, 1 << (T - 1).bit_length())
-    for lanes, warps in _TILES:
+    for lanes, warps, group in _TILES:
         lanes = min(lanes, max(8, 1 << (reals - 1).bit_length()))
         steps = warps * 32 * _NUMBERS // lanes
-        if steps >= longest or 3 * size * rows * reals * steps >= _TOLD:
+        if steps >= longest or 3 * size * rows * reals * steps * group >= _TOLD:
             break
     steps = min(steps, longest)
-    return lanes, steps, max(1, lanes * steps // (32 * _NUMBERS))
+    return lanes, steps, max(1, lanes * steps // (32 * _NUMBERS)), group
 
 
-def _tile(b: Tensor) -> tuple[int, int, int]:
+def _tile(b: Tensor) -> tuple[int, int, int, int]:
     return tiles(len(b), b.shape[1], b.shape[2:].numel(), b.element_size())
 
 
 def _launch(a: Tensor, b: Tensor, first: Tensor, out: Tensor, slopes: tuple[Tensor, Tensor] | None = None) -> None:
     B, T, D = b.shape[:3]
-    lanes, L, warps = _tile(b)
+    lanes, L, warps, group = _tile(b)
     C, (held, slope) = -(-T // L), (b, out) if slopes is None else slopes
     kernel, same, pair = kernels(_KERNEL).scan, a.shape[1] == 1, b.dim() == 4
     if pair:
@@ -280,10 +335,10 @@ def _launch(a: Tensor, b: Tensor, first: Tensor, out: Tensor, slopes: tuple[Tens
         kernel, a, lanes = kernels(_KERNEL).scan_pair, a if even else a.contiguous(), lanes // 2
     row, time, channel = a.expand(b.shape).stride()[:3]
     strides = (row // 2, time // 2) if pair else (row, time, channel)
-    words = torch.zeros(16 + first.numel() * C, dtype=torch.int64, device=b.device)
+    words = torch.zeros(16 + first.numel() * (C + -(-C // group)), dtype=torch.int64, device=b.device)
     steps = min(L, _NUMBERS * b.element_size() // 16)  # of a thread, for 16 bytes of channels
     kernel[(-(-D // lanes) * C * B,)](
         a, b, first, out, held, slope, words, B, T, D, C, *strides,
-        BACK=slopes is not None, SAME=same, STEPS=steps, SEGMENTS=L // steps, LANES=lanes,
+        BACK=slopes is not None, SAME=same, STEPS=steps, SEGMENTS=L // steps, LANES=lanes, GROUP=group,
         num_warps=warps, maxnreg=_REGISTERS,
     )  # fmt: skip
