@@ -283,7 +283,8 @@ def test_calls_for_many_steps_take_them_in_order():
 @pytest.mark.parametrize("reals", [1, 3, 32, 100, 256, 5000])
 def test_tiles_of_the_kernel_fill_their_warps_and_hold_no_needless_steps(rows, T, reals):
     for size in (2, 4):
-        lanes, steps, warps = scan_kernel.tiles(rows, T, reals, size)
+        lanes, steps, warps, group = scan_kernel.tiles(rows, T, reals, size)
+        assert group & (group - 1) == 0
         assert lanes in (8, 16, 32) and lanes < max(2 * reals, 16) and warps in (1, 2, 4, 8, 16)
         assert lanes * steps <= warps * 32 * scan_kernel._NUMBERS and steps % (2 * size) == 0
         assert steps < 2 * max(T, 16) and steps & (steps - 1) == 0
@@ -291,7 +292,7 @@ def test_tiles_of_the_kernel_fill_their_warps_and_hold_no_needless_steps(rows, T
 
 def test_the_fewer_channels_there_are_the_longer_are_chunks():
     steps = [scan_kernel.tiles(1, 2**18, reals, 4)[1] for reals in (2**k for k in range(16, 3, -1))]
-    assert steps == sorted(steps) and steps[0] == 128 and steps[-1] == 2048
+    assert steps == sorted(steps) and steps[0] == 256 and steps[-1] == 4096
 
 
 def test_a_gradient_of_what_is_shared_is_added_up_and_of_what_is_repeated_is_not():
