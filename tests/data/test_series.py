@@ -355,6 +355,8 @@ def test_missing_values_of_the_target_are_gaps():
             "must vary in the training part.*1 series with one and the same value in the training",
         ),
         ({}, {"horizon": 90}, "longer than the horizon of 90 steps. Got 90 values"),
+        ({"step": [0], "v": [1.0]}, {"horizon": 1}, "horizon of 1 step. Got 1 value in data frame. Add earlier values"),
+        ({"v": [None] * 90}, {}, "v, the target, must have values. Got none in 90 rows of data frame"),
         ({}, {"horizon": 40}, "must vary in the training part, and that must be longer than the horizon of 40 steps"),
         ({}, {"season": 7}, "a window must hold a season. Got window=6, season=7"),
         ({}, {"time": "when"}, "time must name a column.*Got time 'when'"),
@@ -363,7 +365,7 @@ def test_missing_values_of_the_target_are_gaps():
         ({}, {"kind": "count", "level": "moving"}, "a moving level needs a real target"),
         ({}, {"gaps": "leave"}, "gaps must be error, fill or join"),
         ({}, {"val": 0.6, "test": 0.5}, "fractions that leave time to train on"),
-        ({"step": ["2024-01-01", "", *["2024-01-02"] * 88]}, {}, "in every row. Got an empty cell in row 1"),
+        ({"step": ["2024-01-01", "", *["2024-01-02"] * 88]}, {}, "Got an empty cell in row 1. Fill it in"),
         ({"step": ["soon"] * 90}, {}, "the time, must be a date or a number in every row. Got 'soon' in row 0"),
         ({"step": [*map(str, range(89)), "soon"]}, {}, "a date or a number in every row. Got 'soon' in row 89"),
     ],
@@ -371,6 +373,44 @@ def test_missing_values_of_the_target_are_gaps():
 def test_what_is_wrong_is_named(change, options, message):
     with pytest.raises(UserError, match=message):
         _made({**_table(), **change}, **options)
+
+
+@pytest.mark.parametrize(
+    ("zones", "told"),
+    [
+        (("", "+01:00"), "a zone in every row or in none. Got '2024-10-26 00:00' in row 0 and '2024-10-27 03"),
+        (("Z", "-00:00"), None),
+        (("+02:00", "+03:00"), "02:00.02:00' in row 26 and '2024-10-27 03:00.03:00' in row 27, the same moment"),
+        (("+02:00", "+01:00"), "Got 1 missing step of 1 hour between"),
+    ],
+)
+def test_times_of_several_zones_are_moments_and_some_without_one_are_refused(zones, told):
+    hours = [f"2024-10-{26 + k // 24} {k % 24:02}:00" for k in range(90)]
+    table = {"step": [hour + zones[k > 26] for k, hour in enumerate(hours)], "v": _noise(90).tolist()}
+    if told is None:
+        assert _made(table).inputs.clock.step() == "1 hour"
+        return
+    with pytest.raises(DataError, match=told):
+        _made(table)
+
+
+def test_an_hour_that_comes_twice_where_clocks_go_back_asks_for_zones():
+    hours = [f"2024-10-{26 + k // 24} {k % 24:02}:00" for k in range(90)]
+    for twice, told in ((26, True), (30, False)):
+        table = {"step": [*hours[: twice + 1], *hours[twice:]], "v": _noise(91).tolist()}
+        with pytest.raises(DataError, match="one row for each step") as error:
+            _made(table)
+        assert ("if the clocks went back there, write times in UTC" in str(error.value)) == told
+
+
+def test_rows_without_a_target_are_told():
+    v = _noise(90).tolist()
+    table = _table(v=[None, None, *v[2:50], None, *v[51:87], None, None, None])
+    lines = "\n".join(_made(table, gaps="join").account.notes)
+    for told in ("2 rows without v before the first value: left out", "1 row without v between values: left out"):
+        assert told in lines
+    assert "3 rows without v after the last value: steps to come" in lines
+    assert "between values" not in str(_made(table, gaps="fill").account)
 
 
 def test_a_date_that_is_not_named_as_the_time_is_told():

@@ -23,6 +23,8 @@ from leadline.data.words import (
     plain_text,
 )
 
+EMPTY = "an empty cell"  # as a message names it
+
 
 def raw_values(cells: Cells, kind: str, style: str = "", levels: Sequence[str] = ()) -> tuple[np.ndarray, np.ndarray]:
     """Raw values of cells read as numbers, flags, dates or codes of `levels` (-1 for others), and the misfits.
@@ -177,7 +179,7 @@ def shown(cells: Cells, row: int) -> str:
     """A cell as a message quotes it."""
     cell = cells[row]
     if cell is None or (isinstance(cell, str) and not cell.strip()):
-        return "an empty cell"
+        return EMPTY
     if isinstance(cell, str):
         return repr(cell if len(cell) <= 40 else cell[:39] + "…")
     return f"{cell:g}" if isinstance(cell, float) else str(cell)

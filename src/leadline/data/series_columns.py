@@ -73,8 +73,14 @@ def _check_ascending(table: Table, roles: Roles, name: str, values: np.ndarray) 
 
 
 def check_values(table: Table, roles: Roles, kind: str) -> None:
-    """Refuse a constant target, and numbers that are not of its kind."""
+    """Refuse a target without a value, a constant one, and numbers that are not of its kind."""
     outcome = read_outcome(roles.target, table.columns[roles.target], writes_comma(table.columns.values()))
+    if outcome.missing.all():
+        raise DataError(
+            f"{roles.target}, the target, must have values",
+            got=f"none in {len(table)} {table.word}s of {table.source}",
+            do="Name another column as the target, or write its values",
+        )
     outcome.settle(np.flatnonzero(~outcome.missing), kind, table.at)
 
 

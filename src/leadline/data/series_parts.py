@@ -38,7 +38,7 @@ def cuts_of(found: Sequence[Series], horizon: int, val: float, test: float, sour
         raise DataError(
             f"a series must be longer than the horizon of {counted(horizon, 'step')}",
             got=f"{counted(max(map(len, found)), 'value')} in {source}",
-            do="Forecast fewer steps, or add earlier values",
+            do="Forecast fewer steps, or add earlier values" if horizon > 1 else "Add earlier values",
         )
     begin, end = min(one.begin for one in found), max(one.begin + len(one) for one in found)
     alive = np.zeros(end - begin + 1, dtype=np.int64)

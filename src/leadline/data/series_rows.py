@@ -9,6 +9,7 @@ rows at the end    without a target tell what is known of the future
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import time
@@ -22,9 +23,9 @@ from leadline.data.clock import Clock, open_weekdays
 from leadline.data.columns import named
 from leadline.data.outcome import read_outcome
 from leadline.data.periods import periods_of, short_dates
-from leadline.data.raw import dates_style, days_alone, raw_values, read_numbers, shown, words_of, writes_comma
+from leadline.data.raw import EMPTY, dates_style, days_alone, raw_values, read_numbers, shown, words_of, writes_comma
 from leadline.data.stamps import in_zone, look_of, timed_periods
-from leadline.data.words import natural
+from leadline.data.words import DAY, natural
 from leadline.errors import DataError
 
 GAPS = ("error", "fill", "join")
@@ -32,6 +33,12 @@ _MIDNIGHT = time()
 _MICROSECONDS = 86400e6  # of a day
 _FIRST = {"mdy": "month", "dmy": "day"}  # orders between which 1/2/2024 leaves the choice
 _FINER = ("half", "quarter", "qtr", "month", "week", "day", "hour", "minute")  # what stands in a column of its own
+_ZONED = re.compile(r"(?:Z|UTC|[+-]\d{2}:?\d{2})$")
+_SUNDAY = 3  # of days since the start of 1970, by sevens
+_WRITE = (
+    "Write dates in every row, and in one way, such as 2024-12-31, 2024-12-31 18:00, 2024-12-31 18:00+01:00, 2024-12, "
+    "Dec 2024, 2024Q4 or 2024-W05"
+)
 _REMEDY = (
     'train with gaps="fill" to carry the value before it on, or gaps="join" to take the rows around it as neighbours'
 )
@@ -159,6 +166,7 @@ def series_of(
     moments, dated = times.values, times.dated
     parts = [(name, rows[np.argsort(moments[rows], kind="stable")]) for name, rows in _groups(table, roles.group)]
     notes = [f"the rows are sorted by {roles.time}"] if any((np.diff(rows) < 0).any() for _, rows in parts) else []
+    notes += _without_value(roles, [values[rows] for _, rows in parts])
     for _, rows in parts:
         _check_twice(table, roles, rows, moments[rows])
     if roles.time is None:
@@ -179,6 +187,18 @@ def series_of(
     if roles.time is None:  # they end together
         every = [replace(one, begin=-len(one)) for one in every]
     return every, found, notes
+
+
+def _without_value(roles: Roles, every: list[np.ndarray]) -> list[str]:
+    """What becomes of rows without a target, those aside that are filled or refused."""
+    known = [(own, np.flatnonzero(~np.isnan(own))) for own in every]
+    held = [(own, rows) for own, rows in known if len(rows)]
+    before = sum(int(rows[0]) for _, rows in held)
+    between = sum(int(rows[-1] - rows[0]) + 1 - len(rows) for _, rows in held) if roles.gaps == "join" else 0
+    ahead = sum(len(own) - 1 - int(rows[-1]) for own, rows in held)
+    told = [(before, "before the first value: left out"), (between, "between values: left out")]
+    told.append((ahead, "after the last value: steps to come"))
+    return [f"{counted(count, 'row')} without {roles.target} {what}" for count, what in told if count]
 
 
 def _clock_of(parts: dict[str, np.ndarray], times: Moments, gaps: str) -> Clock:
@@ -271,13 +291,28 @@ def moments_of(table: Table, name: str | None, order: str = "") -> Moments:
         odd = misfit | ~np.isfinite(numbers)
         wrong = odd if 0 < odd.sum() < wrong.sum() else wrong  # numbers, but for a few cells
         row = int(np.flatnonzero(wrong)[0])
+        got = shown(cells, row)
         raise DataError(
             f"{name}, the time, must be a date or a number in every row",
-            got=f"{shown(cells, row)} in {table.at(row)}",
-            do="Write dates like 2024-12-31, 2024-12-31 18:00, 2024-12, Dec 2024, 2024Q4 or 2024-W05, in every row",
+            got=f"{got} in {table.at(row)}",
+            do=f"Fill it in, or leave the {table.word} out" if got == EMPTY else _WRITE,
         )
+    if cells is written and isinstance(written, Text) and orders:
+        _check_zones(table, name, written)
     look = look_of(written, orders[0]) if orders and isinstance(written, Text) else ""
     return Moments(values, orders, look=look, zone=table.zones.get(name, ""))
+
+
+def _check_zones(table: Table, name: str, cells: Text) -> None:
+    """Refuse times of which some are in a zone and some in none: how far are they from one another?"""
+    if len({bool(_ZONED.search(tail)) for tail in cells.split(DAY)[1].distinct()[0] if tail}) > 1:
+        zoned = [bool(_ZONED.search((cells[row] or "").strip())) for row in range(len(cells))]
+        rows = sorted((zoned.index(False), zoned.index(True)))
+        raise DataError(
+            f"{name}, the time, must be in a zone in every row or in none",
+            got=" and ".join(f"{shown(cells, row)} in {table.at(row)}" for row in rows),
+            do="Write the zone in every row, such as 2024-12-31 18:00+01:00, or write all of them in UTC",
+        )
 
 
 def _date_orders(cells: Cells, settled: str) -> tuple[str, ...]:
@@ -334,11 +369,22 @@ def _check_twice(table: Table, roles: Roles, rows: np.ndarray, moments: np.ndarr
             do = 'Pass group="name" of the column that tells the series apart, or join such rows into one'
         if finer is not None:
             do += f"; if {finer} says when in the {roles.time}, write both in one column, such as 2024-01 or 2024Q1"
-        raise DataError(
-            f"a series must have one row for each {roles.time}",
-            got=f"{shown(cells, one)} in {table.at(one)} and in {table.at(other)}{more}",
-            do=do,
-        )
+        said = [shown(cells, one), shown(cells, other)]
+        both = f"{said[0]} in {table.at(one)} and in {table.at(other)}"
+        if said[0] != said[1]:
+            both = f"{said[0]} in {table.at(one)} and {said[1]} in {table.at(other)}, the same moment"
+        elif isinstance(cells, Text) and _goes_back(float(moments[twice[0]])) and not _ZONED.search(said[0].strip("'")):
+            do += "; if the clocks went back there, write times in UTC or with their zone"
+        raise DataError(f"a series must have one row for each {roles.time}", got=f"{both}{more}", do=do)
+
+
+def _goes_back(moment: float) -> bool:
+    """Whether a moment is in the first hours of a Sunday, as where clocks are turned back.
+
+    >>> _goes_back(20023 + 2 / 24), _goes_back(20023.0), _goes_back(20024 + 2 / 24)  # the 27th of October in 2024
+    (True, False, False)
+    """
+    return int(moment) % 7 == _SUNDAY and 0 < moment % 1 < 4 / 24
 
 
 def _on_steps(
