@@ -220,6 +220,16 @@ def test_a_season_of_the_series_must_tell_more_than_the_last_value():
     assert data.inputs.season == 1 and "no season" in data.account.notes
 
 
+@pytest.mark.parametrize(("days", "year"), [(7, 52), (14, 26), (3, 121)])
+def test_a_year_of_weeks_is_a_season_where_it_tells_more_than_the_last_value(days, year):
+    count = 6 * year
+    times = [str(np.datetime64("2010-01-04") + days * k) for k in range(count)]
+    wave, walk = np.sin(np.arange(count) * 2 * np.pi / year), np.cumsum(_noise(count))
+    for values, season in ((10 * wave + _noise(count), year), (walk, 1)):
+        data = ll.data.series({"t": times, "v": values.tolist()}, "v", time="t", horizon=4)
+        assert data.inputs.season == season
+
+
 def test_joined_rows_have_no_season_of_the_calendar():
     days = np.arange("2024-01-01", "2024-09-01", dtype="datetime64[D]")
     values = np.sin(np.arange(len(days)) * 2 * np.pi / 5) + 0.05 * _noise(len(days))

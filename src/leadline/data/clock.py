@@ -163,6 +163,11 @@ class Clock:
                 return round(steps)
         return None
 
+    @property
+    def annual(self) -> bool:
+        """Whether its season is a year of days, such as 52 weeks: many a series of such steps has none."""
+        return self.unit == "day" and self.season is not None and self.season * self.size > 8
+
     def cycles(self, moments: np.ndarray) -> tuple[str, ...]:
         """The cycles in which the moments of a training part have gone round at least once."""
         if not self.dated or not len(moments):

@@ -136,7 +136,7 @@ def series(
     # rows that were joined over gaps are no steps of the calendar
     whole_steps = all(clock.places(one.moments)[0][-1] == len(one.moments) - 1 for one in kept)
     calendar = clock.season if whole_steps else None
-    season, window, told = season_and_window(parts, calendar, season, window, horizon)
+    season, window, told = season_and_window(parts, calendar, season, window, horizon, not clock.annual)
     moving = level == "moving" or (level == "auto" and kind == "real" and drifts(parts, season, horizon))
     own_unit = unit == "auto" and kind == "real" and swings(parts, season, horizon, window, moving)
     inputs = Windows(

@@ -20,17 +20,24 @@ _LESS = 0.5  # of the squared distance, for a level to be one that moves
 
 
 def season_and_window(
-    parts: Sequence[np.ndarray], calendar: int | None, season: int | None, window: int | None, horizon: int
+    parts: Sequence[np.ndarray],
+    calendar: int | None,
+    season: int | None,
+    window: int | None,
+    horizon: int,
+    sure: bool = True,
 ) -> tuple[int, int, str]:
     """m and W, and how m was found.
 
     Args:
         calendar: steps after which it repeats itself; None where the steps are not its own.
+        sure: whether it is the season of a series that does not repeat itself better than its last value does too.
     """
     longest = max(map(len, parts))
     how = "as told"
     if season is None:
         season, how = calendar, "of the calendar"
+        season = season if season is None or sure or repeats(parts, season, horizon) else None
         if season is None or 2 * season > longest or (window is not None and season > window):
             most = min(_LONGEST_SEASON, longest // 2, window or longest)
             season, how = season_of(parts, most), "the lag at which it is most like itself"
