@@ -124,6 +124,32 @@ def test_older_names_and_tied_copies_are_understood(folder):
     assert torch.equal(answers(load(folder).eval()), answers(bert()))
 
 
+@pytest.mark.parametrize(
+    ("made", "copy", "original"),
+    [
+        (bert, "cls.predictions.decoder.weight", "bert.embeddings.word_embeddings.weight"),
+        (GPT.tiny, "lm_head.weight", "transformer.wte.weight"),
+        (T5.tiny, "lm_head.weight", "shared.weight"),
+    ],
+)
+def test_a_tied_copy_of_other_numbers_is_refused(made, copy, original, tmp_path):
+    save(made(), tmp_path)
+    rewritten(tmp_path, lambda tensors: tensors.update({copy: tensors[original].clone()}))
+    load(tmp_path)
+    rewritten(tmp_path, lambda tensors: tensors.update({copy: tensors[copy] + 1}))
+    said = told(tmp_path)
+    assert f"{copy} must hold the numbers of {original}" in said and "tie_word_embeddings: false" in said
+
+
+def test_a_head_of_its_own_is_read_where_the_config_says_so(tmp_path):
+    model = GPT.tiny()
+    save(model, tmp_path)
+    rewritten(tmp_path, lambda tensors: tensors.update({"lm_head.weight": tensors["transformer.wte.weight"] + 1}))
+    config = json.loads((tmp_path / "config.json").read_text())
+    (tmp_path / "config.json").write_text(json.dumps({**config, "tie_word_embeddings": False}))
+    assert torch.equal(load(tmp_path).head.weight, model.embed.weight + 1)
+
+
 # ── fine-tuning ──
 
 

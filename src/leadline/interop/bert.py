@@ -132,6 +132,17 @@ def names(model: BERT) -> Names:
     return {**found, **affine("answer", "qa_outputs" if model.head == "span" else "classifier")}
 
 
+def tied(model: BERT) -> dict[str, str]:
+    """Copies that a file may hold -> of which tensor.
+
+    >>> tied(BERT(20, 6, 20, "tokens", dim=8, num_heads=2))["cls.predictions.decoder.bias"]
+    'cls.predictions.bias'
+    """
+    decoder, words = "cls.predictions.decoder", "bert.embeddings.word_embeddings.weight"
+    own = {f"{decoder}.weight": words, f"{decoder}.bias": "cls.predictions.bias"}
+    return own if model.head == "tokens" else {}
+
+
 def renamed(name: str, config: dict[str, Any]) -> str:
     """Files of the authors' own have older names of a normalisation; next-sentence's two classes stand elsewhere."""
     name = re.sub(r"LayerNorm\.gamma$", "LayerNorm.weight", re.sub(r"LayerNorm\.beta$", "LayerNorm.bias", name))

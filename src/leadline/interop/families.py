@@ -11,6 +11,7 @@ and, where there is need of it,
     PREFIX, HEAD           with which names of their trunk, and of our head, begin
     SPARE                  patterns of their names that say nothing new
     ALIASES                a tensor that may be missing -> one like it
+    tied(model)            a tensor that a model of ours has once -> the one whose numbers it must hold
     renamed(name, config)  older names -> those of today
 """
 

@@ -114,10 +114,27 @@ class Folder:
         """Put the tensors into a model, where names and shapes agree (3)."""
         places = places_of(self.family, model)
         planned = next(model.parameters()).is_meta
+        if not planned:
+            self._check_tied(model)
         filled = fill(model, self._fitting(model, self._tensors(places, planned)))
         own = model.state_dict()
         asked = {theirs for name, place in places.items() if name in own for theirs in place.names}
         return Filled(filled.loaded, filled.new, tuple(sorted(set(self.files) - asked)), filled.unlike)
+
+    def _check_tied(self, model: nn.Module) -> None:
+        """Raise where a tensor that the model has once stands in the files twice, with different numbers."""
+        tied: dict[str, str] = getattr(self.family, "tied", lambda model: {})(model)
+        for copy, original in tied.items():
+            if not {copy, original} <= self.files.keys() or self.stored[copy] == self.stored[original]:
+                continue
+            pair = (safe_open(self.files[name], "pt").get_tensor(self.stored[name]) for name in (copy, original))
+            if not torch.equal(*(tensor.float() for tensor in pair)):
+                raise CheckpointError(
+                    f"{copy} must hold the numbers of {original}, to which this {type(model).__name__} ties it",
+                    got=f"others in {self.path}",
+                    do="Restore the folder from where it came; if both were trained apart, its config.json must say "
+                    "tie_word_embeddings: false",
+                )
 
     def _fitting(self, model: nn.Module, tensors: Iterator[tuple[str, Tensor]]) -> Iterator[tuple[str, Tensor]]:
         """The same, without rows that a vocabulary was rounded up by: no token of the tokenizer asks for them."""

@@ -118,6 +118,15 @@ def names(model: nn.Module) -> Names:
     return found
 
 
+def tied(model: nn.Module) -> dict[str, str]:
+    """Copies that a file may hold -> of which tensor.
+
+    >>> tied(GPT.tiny())
+    {'lm_head.weight': 'transformer.wte.weight'}
+    """
+    return {"lm_head.weight": "transformer.wte.weight"} if model.head is None else {}
+
+
 _LAYER = {
     "look.norm": "ln_1",
     "look.branch.query_key_value": "attn.c_attn",

@@ -116,6 +116,16 @@ def names(model: T5) -> Names:
     return found if model.tied else {**found, "head.weight": "lm_head.weight"}
 
 
+def tied(model: T5) -> dict[str, str]:
+    """Copies that a file may hold -> of which tensor.
+
+    >>> sorted(tied(T5.tiny()))[:2]
+    ['decoder.embed_tokens.weight', 'encoder.embed_tokens.weight']
+    """
+    copies = ("encoder.embed_tokens", "decoder.embed_tokens", *(["lm_head"] if model.tied else []))
+    return {f"{name}.weight": "shared.weight" for name in copies}
+
+
 def _layer(ours: str, theirs: str, writes: bool, gated: bool) -> Names:
     last = 2 if writes else 1
     own, thought = f"{theirs}.0.SelfAttention", f"{theirs}.{last}.DenseReluDense"
