@@ -380,6 +380,15 @@ def test_tagged_words_may_be_lists(tmp_path, words, ending, names):
     assert ll.data.load(data.recipe).fingerprint == data.fingerprint
 
 
+def test_tagged_words_in_a_parquet_file_are_read_by_themselves(tmp_path):
+    rows = [{"words": ["a", f"b{k}"], "tags": ["D", "N"], "size": k} for k in range(20)]
+    path = _listed(tmp_path / "a.parquet", rows)
+    assert ll.data.reader_by(path, {}) == ll.data.reader_by(path, {"target": "tags"}) == "text"
+    assert ll.data.reader_by(path, {"target": "size"}) == ll.data.reader_by(path, {"target": ["size"]}) == "table"
+    assert ll.data.reader_by(path, {"field": "words"}) == "sequences"
+    assert ll.data.load(path, kind="bytes").inputs.task == "tags"
+
+
 def test_rows_with_other_tags_than_words_are_counted(tmp_path, words):
     rows = [{"words": ["a", f"b{k}"], "tags": ["D", "N"]} for k in range(8)]
     rows += [{"words": ["a"], "tags": ["D", "N"]}, {"words": [], "tags": []}, {"words": ["a"], "tags": None}]

@@ -58,6 +58,7 @@ from leadline.data.set_inputs import Sets
 from leadline.data.sets import sets
 from leadline.data.solids import solids
 from leadline.data.table import ENDINGS, table
+from leadline.data.tagged_rows import holds_sentences
 from leadline.data.target import Target
 from leadline.data.text import text
 from leadline.data.text_files import holds_text, mostly_text
@@ -195,8 +196,8 @@ def reader_of(path: str | Path) -> str:
 
 def reader_by(path: str | Path, options: Mapping[str, Any]) -> str:
     """Which source reads a path, by the options that come with it: a table is text where they name columns of it, or
-    where it holds pairs of texts and no target is named, and so is a folder that has pictures too, where the words in
-    it are asked for.
+    where it holds tagged words, or pairs of texts and no target is named, and so is a folder that has pictures too,
+    where the words in it are asked for.
 
     >>> reader_by("cars.csv", {"horizon": 3, "level": "moving"}), reader_by("cars.csv", {"text": "name"})
     ('series', 'text')
@@ -209,7 +210,9 @@ def reader_by(path: str | Path, options: Mapping[str, Any]) -> str:
         return "text"
     if name == "table" and any(options.get(word) is not None for word in AS_TEXT):
         return "text"
-    return "text" if name == "table" and options.get("target") is None and holds_pairs(path) else name
+    target = options.get("target")
+    of_words = name == "table" and (holds_sentences(path, target=target) or (target is None and holds_pairs(path)))
+    return "text" if of_words else name
 
 
 def inputs_from(name: str, config: Mapping[str, Any], attached: Mapping[str, str] | None = None) -> Inputs:

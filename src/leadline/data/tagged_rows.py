@@ -87,14 +87,15 @@ def words_in(path: Path, names: Sequence[str] = ()) -> tuple[Table, list[list[st
     return None
 
 
-def holds_sentences(path: str | Path, text: Any = None, target: str | None = None) -> bool:
+def holds_sentences(path: str | Path, text: Any = None, target: Any = None) -> bool:
     """Whether a file of Parquet or .jsonl holds tagged words: lists of words in its first rows, and as many tags.
 
     Args:
         text, target: as of `sentences_in`.
     """
     path = Path(path).expanduser()
-    if not (path.name.lower().endswith(_LISTED) and path.is_file()) or not isinstance(text, (str, type(None))):
+    named = all(isinstance(column, (str, type(None))) for column in (text, target))
+    if not (named and path.name.lower().endswith(_LISTED) and path.is_file()):
         return False
     rows = _first_rows(path)
     name, of = (
