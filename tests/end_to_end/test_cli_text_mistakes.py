@@ -112,6 +112,18 @@ def test_what_cannot_be_measured_says_what_it_wants(told, walk):
     assert "BEAST" in told("evaluate", "runs/tags", "--data", "tags2.txt")
 
 
+def test_texts_of_two_columns_are_not_answered_from_one(told, walk):
+    rows = [f"{a} and {b},the play was {a},{a == b}" for a in GOOD for b in (*GOOD, *BAD)]
+    (walk / "same.csv").write_text("one,other,same\n" + "\n".join(rows * 3) + "\n")
+    options = ["--text", "one,other", "--target", "same", "--num-tokens", "290", *SMALL]
+    assert main(["train", str(walk / "same.csv"), *options, "--folder", str(walk / "runs" / "same")]) == 0
+    (walk / "lines.txt").write_text("bright and warm\n")
+    for run, columns in (("same", "one and other"), ("spans", "question and context")):
+        line = told("predict", f"runs/{run}", "lines.txt")
+        assert "texts of 2 columns must come as a table. Got lines.txt, lines of text" in line
+        assert f"Write a .csv with the columns {columns}" in line
+
+
 def test_a_long_text_is_scored_to_its_end(walk, tmp_path, capsys):
     (tmp_path / "long.txt").write_text("the cat sat on a mat. " * 30 + "\n")
     assert (

@@ -52,9 +52,9 @@ def table_of(path: Path, inputs: Tokens, known: Sequence[str] = ()) -> tuple[Tab
     if inputs.task == "tags" and (found := _tagged(path, lines, known)):
         table = Table({"text": Text([" ".join(words) for _, words in found])}, np.array([n for n, _ in found]), "line")
         return replace(table, source=path.name), [["\n".join(words)] for _, words in found]
-    if inputs.task == "spans":
+    if inputs.task in ("classes", "spans") and len(inputs.names) > 1:
         raise DataError(
-            "questions and their texts must come as a table",
+            f"texts of {len(inputs.names)} columns must come as a table",
             got=f"{path.name}, lines of text",
             do=f"Write a .csv with the columns {' and '.join(inputs.names)}",
         )
