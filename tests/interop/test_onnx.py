@@ -59,10 +59,14 @@ def test_recurrent_networks_answer_the_same_at_every_length_and_say_that_they_do
         torch.testing.assert_close(answers(path, x), model(x).detach(), atol=1e-5, rtol=1e-4)
 
 
-def test_attention_inside_of_the_step_is_refused(tmp_path):
+@pytest.mark.parametrize(
+    "model",
+    [EncoderDecoder(11, 4, 5, dim=8, num_layers=1, inside=True), Recurrent(3, 2, cell="lru", dim=8, num_layers=1)],
+)
+def test_rows_that_no_kernel_of_torch_reads_are_refused(model, tmp_path):
     before = torch.lstm
-    with pytest.raises(UserError, match="EncoderDecoder, of which it says"):
-        onnx.export(EncoderDecoder(11, 4, 5, dim=8, num_layers=1, inside=True), tmp_path / "net.onnx")
+    with pytest.raises(UserError, match=f"{type(model).__name__}, of which it says"):
+        onnx.export(model, tmp_path / "net.onnx")
     assert torch.lstm is before
 
 

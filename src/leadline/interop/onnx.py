@@ -2,7 +2,8 @@
 
     export(model, path)       any number of rows; for tokens any length too, up to the model's own
 
-A recurrent network must read its rows by a kernel: `EncoderDecoder` with attention inside of its step is not exported.
+A recurrent network must read its rows by a kernel of torch's: `Recurrent` is exported of lstm, gru and elman alone, and
+`EncoderDecoder` without attention inside of its step.
 The file holds what the model answers in evaluation mode: the parameters of a distribution, not yet its likelihood.
 Needs the packages onnx and onnxscript.
 """
