@@ -24,7 +24,7 @@ from leadline.lens import (
     token_attribution,
 )
 from leadline.likelihoods import Tokens
-from leadline.models import BERT, GPT, T5, Transformer, ViT
+from leadline.models import BERT, GPT, T5, Transformer, ViT, lora
 
 
 @pytest.fixture(autouse=True)
@@ -270,6 +270,19 @@ def test_gradients_of_queries_keys_and_values_and_shares_of_branches():
     assert view.stream[0] == pytest.approx(float(h.square().mean().sqrt()))
     assert view.share[0] == pytest.approx(float(out.square().mean().sqrt() / h.square().mean().sqrt()))
     assert view.plot() is not None
+
+
+def test_attention_that_is_held_still_has_gradients_too():
+    net, y = small_gpt(), torch.randint(11, X.shape)
+    plain = attention_gradients(net, (X, y), Tokens(11))
+    net.requires_grad_(False)
+    held = attention_gradients(net, (X, y), Tokens(11))
+    assert not any(p.requires_grad for p in net.parameters()) and np.array_equal(held.norms, plain.norms)
+    updated = lora(net.requires_grad_(True), rank=2)  # which begins as the model was
+    moving = [p.requires_grad for p in updated.parameters()]
+    view = attention_gradients(updated, (X, y), Tokens(11))
+    assert np.allclose(view.norms, plain.norms, rtol=1e-4) and np.allclose(view.weights, plain.weights)
+    assert [p.requires_grad for p in updated.parameters()] == moving
 
 
 def test_at_first_weights_queries_and_keys_learn_far_less_than_values():

@@ -13,7 +13,8 @@ Notation   W_q, W_k, W_v -> rows of `query_key_value`, or `query` and `key_value
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +25,7 @@ from torch import Tensor, nn
 from leadline.data.data import Split
 from leadline.errors import UserError
 from leadline.layers.attention import CrossAttention, SelfAttention
+from leadline.layers.low_rank_update import LowRankUpdate
 from leadline.lens.at_rest import at_rest
 from leadline.lens.rows import Fitted, asked
 from leadline.lens.skips import residual_blocks
@@ -31,6 +33,7 @@ from leadline.lens.style import FULL, HUES, blank, label, styled
 from leadline.lens.tokens import asked as drawn
 from leadline.lens.view import View
 from leadline.likelihoods import Likelihood
+from leadline.models.lora import merged
 from leadline.settings import whole
 
 if TYPE_CHECKING:
@@ -83,6 +86,8 @@ def attention_gradients(
 ) -> AttentionGradients:
     """Gradient norms of each attention's parts, and each branch's share of the stream. The model is left as it was.
 
+    Weights that are held still have gradients too; updates of low rank count as folded in, as they compute.
+
     Args:
         data: Data, a Split or a pair (x, y); a run has its own.
         likelihood: of y; the target picks it where none is given.
@@ -97,6 +102,8 @@ def attention_gradients(
     """
     model, rows, family = asked(model, data, split, likelihood)  # type: ignore[arg-type]
     x, y = drawn(model, Split(rows.raw, rows.y), rows.inputs, whole("num", num, 1, usual=32))
+    if any(isinstance(part, LowRankUpdate) for part in model.modules()):
+        model = merged(model)
     found = [(path, part) for path, part in model.named_modules() if isinstance(part, _KNOWN)]
     if not found:
         raise UserError(
@@ -105,7 +112,7 @@ def attention_gradients(
             do="Take one with SelfAttention, CrossAttention or nn.MultiheadAttention",
         )
     own = [p for _, part in found for p in part.parameters(recurse=True) if p.dim() == 2]
-    with at_rest(model), torch.enable_grad():
+    with at_rest(model), torch.enable_grad(), _moving(own):
         branches, sizes, handles = _watched(model)
         try:
             loss = family.loss(model(x), y).mean()
@@ -125,6 +132,19 @@ def attention_gradients(
         measured[:, 0],
         float(loss.detach()),
     )
+
+
+@contextmanager
+def _moving(weights: list[nn.Parameter]) -> Iterator[None]:
+    """Inside, all of these have a gradient."""
+    still = [p for p in weights if not p.requires_grad]
+    try:
+        for p in still:
+            p.requires_grad_(True)
+        yield
+    finally:
+        for p in still:
+            p.requires_grad_(False)
 
 
 _KNOWN = (SelfAttention, CrossAttention, nn.MultiheadAttention)
