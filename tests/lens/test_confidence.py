@@ -135,3 +135,13 @@ def test_a_run_is_judged_on_its_split():
         ll.lens.calibration(run.predict(data.val.x))
     with pytest.raises(UserError, match="one value"):
         ll.lens.calibration(run.predict(data.val.x), data.test.y[:3])
+
+
+@pytest.mark.parametrize("places", [1, 6])
+def test_tokens_are_no_column_of_classes(places):
+    y = torch.randint(5, (20, places))
+    prediction = ll.likelihoods.Tokens(5).prediction(torch.randn(20, places, 5))
+    with pytest.raises(UserError, match=rf"one column of y. Got y of shape \(20, {places}\). .* one place of each row"):
+        ll.lens.calibration(prediction, y)
+    found = ll.lens.calibration(ll.likelihoods.Categorical(5).prediction(torch.randn(20, 5)), y[:, 0])
+    assert found.count.sum() == 20

@@ -139,14 +139,14 @@ def calibration(
     bins = whole("bins", bins, usual=BINS)
     generator = torch.Generator().manual_seed(whole("seed", seed, 0, 2**63 - 1, usual=0))
     prediction, y = _predicted(what, y, split)
-    if isinstance(prediction, (BernoulliPrediction, ClassPrediction)):
-        return _reliability(*choices(prediction.probabilities.detach(), y, generator), bins, generator)
     if y.ndim != 1:
         raise UserError(
             "calibration looks at one column of y",
             got=f"y of shape {tuple(y.shape)}",
-            do="Pass the prediction and the y of one column",
+            do="Pass the prediction and the y of one column, or of one place of each row",
         )
+    if isinstance(prediction, (BernoulliPrediction, ClassPrediction)):
+        return _reliability(*choices(prediction.probabilities.detach(), y, generator), bins, generator)
     with torch.no_grad():
         try:
             pit = place_of(prediction, y, generator).cpu().numpy()
