@@ -12,8 +12,8 @@ from leadline.errors import ShapeError, UserError
 from leadline.lens import deletion, path_counts, path_gradients, path_terms, residual_blocks
 from leadline.lens.paths import _some_paths
 from leadline.lens.rows import family_of, rows_of
-from leadline.likelihoods import Categorical
-from leadline.models import MLP, MODELS, Residual
+from leadline.likelihoods import Categorical, Tokens
+from leadline.models import MLP, MODELS, EncoderDecoder, Recurrent, Residual
 
 
 class Block(nn.Module):
@@ -185,6 +185,23 @@ def test_deletion_is_a_network_without_the_block():
     assert view.loss == pytest.approx(float(likelihood.loss(net(x), y).mean()), rel=1e-5)
     assert view.after[0] == view.whole and len(view.after) == 2 and view.plot().axes
     json.dumps(view.to_dict(), allow_nan=False)
+
+
+def test_recurrent_layers_are_deleted_with_their_state():
+    torch.manual_seed(0)
+    net = Recurrent(2, num_tokens=7, cell="lstm", dim=6, num_layers=2, p_drop=0.0)
+    x, y = torch.randint(7, (9, 5)), torch.arange(9) % 2
+    view = deletion(net, (x, y), Categorical(2))
+    assert view.blocks == ("layers.0", "layers.1")
+    short = Recurrent(2, num_tokens=7, cell="lstm", dim=6, num_layers=1, p_drop=0.0).eval().requires_grad_(False)
+    kept = {name: p for name, p in net.state_dict().items() if not name.startswith("layers.1")}
+    short.load_state_dict(kept)
+    assert view.losses[1] == pytest.approx(float(Categorical(2).loss(short(x), y).mean()), rel=1e-5)
+    pairs = EncoderDecoder(7, 4, 3, dim=6, num_layers=1)
+    x = torch.randint(1, 7, (9, 7))
+    assert np.isfinite(deletion(pairs, (x, x[:, 3:]), Tokens(7)).losses).all()
+    with pytest.raises(UserError, match="must have residual blocks"):
+        deletion(Recurrent(2, num_tokens=7, dim=6, residual=False), (x, y), Categorical(2))
 
 
 def test_layers_of_a_plain_network_can_be_deleted_too():

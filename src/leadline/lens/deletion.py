@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from leadline.engine.evaluation import evaluate
 from leadline.lens.at_rest import at_rest
@@ -142,10 +142,15 @@ def _deleted(parts: Sequence[tuple[str, nn.Module]]) -> Iterator[None]:
     marked = [(name, getattr(part, "branch", None)) for name, part in parts]
     silent = [branch for _, branch in marked if isinstance(branch, nn.Module)]
     whole_ = [part for part, (_, branch) in zip(parts, marked, strict=True) if not isinstance(branch, nn.Module)]
-    handles = [branch.register_forward_hook(lambda _, __, out: torch.zeros_like(out)) for branch in silent]
+    handles = [branch.register_forward_hook(lambda _, __, out: _nothing(out)) for branch in silent]
     try:
         with watched(whole_, lambda _, skip, __: skip):
             yield
     finally:
         for handle in handles:
             handle.remove()
+
+
+def _nothing(out: Any) -> Any:
+    """Zeros in place of what a branch says, and of the state that a recurrent one hands on."""
+    return torch.zeros_like(out) if isinstance(out, Tensor) else tuple(map(_nothing, out))

@@ -251,6 +251,8 @@ class _Block(nn.Module):
     def __init__(self, branch: nn.Module, dim: int, residual: bool, p_drop: float, site: int):
         super().__init__()
         self.branch, self.residual = branch, residual
+        if not residual:
+            self.residual_branch = ()  # see leadline.lens.skips
         self.norm = nn.LayerNorm(dim) if residual else nn.Identity()
         self.dropout = Dropout(p_drop, site)
 
