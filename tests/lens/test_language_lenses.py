@@ -217,6 +217,14 @@ def test_what_masks_allow_is_what_an_encoder_does():
     assert (measured[:, :, :4] == wanted[:, :, :4]).all()
 
 
+@pytest.mark.parametrize("layers", [None, "encoder"])
+def test_layers_of_a_part_of_the_row_have_no_reach_of_all(layers):
+    with pytest.raises(
+        ShapeError, match=r"a place for each token .* Got 9 tokens, .* in (de|en)coder.0 of Transformer"
+    ):
+        measured_reach(Transformer.tiny(), torch.randint(1, 11, (9,)), layers=layers)
+
+
 def test_neighbours_are_the_largest_cosines():
     net = small_gpt()
     view = embedding_neighbours(net, [3, 0], num=4, centred=False)

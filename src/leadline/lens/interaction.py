@@ -21,6 +21,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from leadline.errors import ShapeError
 from leadline.layers.masks import Causal, Dilated, Global, Mask, Window
 from leadline.lens.at_rest import exactly
 from leadline.lens.heads import heard
@@ -190,6 +191,12 @@ def measured_reach(model: Any, row: Any, *, layers: str | None = None) -> Reach:
         finally:
             for handle in handles:
                 handle.remove()
+    if other := next((name for (name, _), h in zip(stack, kept) if h.shape[1:2] != (size,)), None):
+        raise ShapeError(
+            "each layer must have a place for each token of the row",
+            got=f"{size} tokens, and another number of places in {other} of {type(seen.model).__name__}",
+            do="Take a model that reads one sequence, such as GPT or BERT",
+        )
     return Reach.of(np.stack([_moved(h) for h in kept]))
 
 
