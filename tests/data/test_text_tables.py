@@ -111,7 +111,8 @@ def test_rows_without_text_or_target_are_refused(tmp_path, words):
     ("options", "message"),
     [
         ({"text": "reveiw", "target": "mood"}, "review"),
-        ({"text": "review", "target": "mod"}, "mood"),
+        ({"text": "review", "target": "mod"}, "Did you mean mood\\? If the first line is a row"),
+        ({"text": "review", "target": "zzz"}, "Known: mood, review, stars. If the first line is a row"),
         ({}, "must be told its columns"),
         ({"task": "pairs", "source": "review"}, "target must name"),
         ({"task": "spans"}, "text must name|two columns"),

@@ -342,7 +342,8 @@ def _check(table: Table, role: str, name: str | None) -> None:
     if name is None or name not in table.columns:
         do = named(name or "", list(table.columns)).rstrip(".")
         if table.source.lower().endswith(DELIMITED) and not table.nameless:
-            do += ". If the first line is a row, and no line of names, write column_1, column_2 …"
+            do += " " if do.endswith("?") else ". "
+            do += "If the first line is a row, and no line of names, write column_1, column_2 …"
         raise DataError(
             f"{role} must name a column of {table.source}", got=f"{role} {name!r}" if name else f"no {role}", do=do
         )
