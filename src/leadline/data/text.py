@@ -248,6 +248,12 @@ def _task_of(
             got=f"{given('text', text)} beside {given('source', source)}",
             do="Leave one of them out",
         )
+    if task in _STREAMS and (source or target):
+        raise UserError(
+            f"a run on {task} reads text alone, without an answer beside it",
+            got=given("source", source) if source else given("target", target),
+            do='Leave it out, or pass task="classes", "pairs" or "spans"',
+        )
     if task is not None:
         return task
     if source is not None or rows.plain:
