@@ -12,7 +12,9 @@ from torch import nn
 import leadline as ll
 from leadline.data.data import Data, Split
 from leadline.data.target import Target
+from leadline.data.tokens import Tokens
 from leadline.errors import UserError
+from leadline.text import Tokenizer
 
 G = torch.Generator().manual_seed(0)
 X = torch.rand(60, 1, generator=G) * 4 - 2
@@ -295,3 +297,17 @@ def test_what_a_curve_needs():
         ll.lens.curve(nn.Linear(1, 1), (X[:, None], NOISE), likelihood=ll.likelihoods.Normal())
     with pytest.raises(UserError, match="needs 1 output"):
         ll.lens.curve(nn.Linear(1, 2), (X, NOISE), likelihood=ll.likelihoods.Normal())
+
+
+def test_tokens_are_no_features():
+    rows, family = torch.arange(24).view(6, 4), ll.likelihoods.Categorical(2)
+    words = Tokens("classes", 4, Tokenizer.train(["a cat sat"], kind="bytes"))
+    data = Data(*[Split(rows, torch.arange(6) % 2)] * 3, Target("classes", classes=("a", "b")), inputs=words)
+    net = ll.models.BERT(280, 4, 2, "classes", dim=8, num_layers=1, num_heads=2)
+    for look in (
+        lambda: ll.lens.curve(net, data, likelihood=family),
+        lambda: ll.lens.criteria([net], data, likelihood=family),
+        lambda: ll.lens.boundary(net, data, likelihood=family),
+    ):
+        with pytest.raises(UserError, match="Got rows of tokens. .*token_attribution"):
+            look()

@@ -15,6 +15,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from leadline.data.tokens import Tokens
 from leadline.errors import UserError
 from leadline.lens.rows import Rows
 from leadline.names import suggest
@@ -67,6 +68,12 @@ class Held:
     """
 
     def __init__(self, rows: Rows, features: Sequence[Any], held: Any):
+        if isinstance(rows.inputs, Tokens):
+            raise UserError(
+                "features can be picked from rows that are lists of features",
+                got="rows of tokens",
+                do="Look at what each token does with ll.lens.token_attribution(run, text)",
+            )
         raw = rows.raw.double().cpu().numpy()
         known = rows.inputs.names or tuple(f"x{k + 1}" for k in range(raw.shape[1]))
         self.rows, self.places = rows, [place_of(feature, known) for feature in features]
