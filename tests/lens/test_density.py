@@ -135,3 +135,9 @@ def test_mistakes_are_answered(family, options, words):
 def test_a_prediction_is_wanted():
     with pytest.raises(UserError, match="run.predict"):
         ll.lens.density(torch.zeros(3))
+
+
+def test_tokens_are_no_answer_of_a_row():
+    prediction = ll.likelihoods.Tokens(5).prediction(torch.randn(3, 4, 5))
+    with pytest.raises(UserError, match="one answer a row, .* Got tokens at each place of a row. .*next_token"):
+        ll.lens.density(prediction)

@@ -35,6 +35,7 @@ from leadline.likelihoods.plackett_luce import PlackettLucePrediction
 from leadline.likelihoods.poisson import PoissonPrediction
 from leadline.likelihoods.quantile import QuantilePrediction
 from leadline.likelihoods.signs import SignsPrediction
+from leadline.likelihoods.tokens import TokensPrediction
 from leadline.likelihoods.von_mises import VonMisesPrediction
 from leadline.settings import real
 
@@ -188,6 +189,12 @@ def answer_of(prediction: Prediction, output: int | str = 0) -> Answer:
     if isinstance(prediction, JointPrediction):
         place = place_of(output, prediction.names, len(prediction.columns))
         return replace(answer_of(prediction.columns[place]), name=name_of(prediction.names, place))
+    if isinstance(prediction, TokensPrediction):
+        raise UserError(
+            "a prediction must have one answer a row, or one a column",
+            got="tokens at each place of a row",
+            do="Look at one place with ll.lens.next_token(run, text)",
+        )
     if isinstance(prediction, (ClassPrediction, BernoulliPrediction, PlackettLucePrediction)):
         return Answer(prediction, None, "classes")
     if not isinstance(prediction, Prediction):
