@@ -57,4 +57,6 @@ def _piped(what: str) -> str:
         raise DataError(
             f"{what} - reads standard input, which must hold text", got=f"an error ({error})", do=do
         ) from None
+    if not text:
+        raise DataError(f"{what} - reads standard input, which must hold text", got="nothing", do=do)
     return text.removeprefix("\ufeff").replace("\r\n", "\n")
