@@ -365,3 +365,9 @@ def test_tables_with_a_page_about_them_are_tables(tmp_path):
         (tmp_path / name).write_text("a,b\n1,2\n")
     (tmp_path / "README.md").write_text("What the columns mean. " * 20)
     assert reader_of(tmp_path) == "table"
+
+
+def test_a_link_to_nowhere_is_told_as_one(tmp_path):
+    (tmp_path / "book.txt").symlink_to("gone.txt")
+    with pytest.raises(DataError, match="book.txt, a link to gone.txt, where nothing is. Name the file itself"):
+        text(tmp_path / "book.txt")

@@ -403,6 +403,12 @@ def _no_text(place: Path, lost: Lost) -> DataError:
 
 def exists(place: Path) -> Path:
     """`place`, or the message that nothing is there."""
+    if place.is_symlink() and not place.exists():
+        raise DataError(
+            "text must lie in a file or a folder",
+            got=f"{place}, a link to {os.readlink(place)}, where nothing is",
+            do="Name the file itself, or mend the link",
+        )
     if not place.exists():
         beside = [name for name in sorted(os.listdir(place.parent)) if name[:1] != "."] if place.parent.is_dir() else []
         near = get_close_matches(place.name, beside, n=3)
