@@ -124,6 +124,12 @@ def test_texts_of_two_columns_are_not_answered_from_one(told, walk):
         assert f"Write a .csv with the columns {columns}" in line
 
 
+def test_what_cannot_be_read_is_told_before_flags_of_a_model(told, walk):
+    (walk / "a.bin").write_bytes(bytes(range(256)))
+    assert "a table's file must end in .csv" in told("train", "a.bin", *SMALL)
+    assert main(["train", "a.bin", "--help"]) == 0
+
+
 def test_a_long_text_is_scored_to_its_end(walk, tmp_path, capsys):
     (tmp_path / "long.txt").write_text("the cat sat on a mat. " * 30 + "\n")
     assert (

@@ -32,7 +32,7 @@ from leadline.cli.usual import (
 from leadline.data import is_path, source
 from leadline.data.data import Data
 from leadline.data.folder import no_pictures, survey
-from leadline.data.table import ENDINGS
+from leadline.data.table import ENDINGS, check_file
 from leadline.errors import DataError, UnknownName, UserError
 from leadline.flags import RESERVED, shell_words
 from leadline.likelihoods import DEFAULTS, FROM_TARGET, LIKELIHOODS
@@ -233,7 +233,7 @@ def explain(argv: Sequence[str]) -> Callable[[str], UserError | None]:
 
 
 def _need_place(what: str) -> None:
-    """Refuses a path where nothing is, or a folder with nothing to read: which flags there are follows from it."""
+    """Refuses a path where nothing is, or nothing that can be read: which flags there are follows from it."""
     path = Path(what).expanduser()
     if is_path(what) and not path.exists():
         raise DataError("SOURCE must be a file or a folder that exists", got=f"no {what}", do="Check its name")
@@ -241,6 +241,8 @@ def _need_place(what: str) -> None:
         folder = survey(path)
         if not folder.pictures:
             raise no_pictures(folder)
+    if path.is_file() and is_path(what) and reader(what) == "table":
+        check_file(path)
 
 
 def columns_shown(data: Data, what: str, options: dict[str, Any]) -> tuple[str, str]:

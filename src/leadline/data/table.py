@@ -127,7 +127,7 @@ def read_rows(path: str | Path, bad_rows: str | None = None, asked: Sequence[str
         asked: names of columns, which may be column_1, column_2 … of a file that has no line of names.
     """
     path = Path(path).expanduser()
-    _check_file(path)
+    check_file(path)
     if path.name.lower().endswith(DELIMITED):
         return read_delimited(path, bad_rows, asked)
     return table_of(parquet_frame(path), source=path.name)
@@ -135,7 +135,7 @@ def read_rows(path: str | Path, bad_rows: str | None = None, asked: Sequence[str
 
 def parquet_frame(path: Path, num_rows: int | None = None) -> Any:
     """The polars frame in a file of Parquet; by default of all its rows."""
-    _check_file(path)
+    check_file(path)
     try:
         import polars as pl
     except ImportError:
@@ -151,7 +151,8 @@ def parquet_frame(path: Path, num_rows: int | None = None) -> Any:
         raise DataError(f"{path.name} must be a whole Parquet file", got=reason, do="Write it again") from None
 
 
-def _check_file(path: Path) -> None:
+def check_file(path: Path) -> None:
+    """Raise unless a table can lie there."""
     if path.is_dir():
         inside = sorted(file.name for file in path.iterdir() if file.name.lower().endswith(ENDINGS))
         do = f"Name a file in it, such as {inside[0]}" if inside else "Name a file"
