@@ -286,13 +286,13 @@ def test_tiles_of_the_kernel_fill_their_warps_and_hold_no_needless_steps(rows, T
         lanes, steps, warps, group = scan_kernel.tiles(rows, T, reals, size)
         assert group & (group - 1) == 0
         assert lanes in (8, 16, 32) and lanes < max(2 * reals, 16) and warps in (1, 2, 4, 8, 16)
-        assert lanes * steps <= warps * 32 * scan_kernel._NUMBERS and steps % (2 * size) == 0
+        assert lanes * steps <= warps * 32 * scan_kernel._NUMBERS[size] and steps % (2 * size) == 0
         assert steps < 2 * max(T, 16) and steps & (steps - 1) == 0
 
 
 def test_the_fewer_channels_there_are_the_longer_are_chunks():
     steps = [scan_kernel.tiles(1, 2**18, reals, 4)[1] for reals in (2**k for k in range(16, 3, -1))]
-    assert steps == sorted(steps) and steps[0] == 256 and steps[-1] == 4096
+    assert steps == sorted(steps) and steps[0] == 128 and steps[-1] == 2048
 
 
 def test_a_gradient_of_what_is_shared_is_added_up_and_of_what_is_repeated_is_not():
@@ -323,9 +323,9 @@ def test_the_kernel_in_tritons_interpreter():
 import torch
 from leadline.layers import scan, scan_kernel as kernel
 
-kernel._NUMBERS, kernel._FEWEST, kernel._TILES = 8, 4, ((8, 1),)
+kernel._NUMBERS, kernel._FEWEST, kernel._TILES = {2: 8, 4: 8}, 4, ((8, 1, 2),)
 torch.manual_seed(0)
-for T, pair in ((1, ()), (13, ()), (70, ()), (1, (2,)), (13, (2,)), (70, (2,))):  # of 70 there are three chunks
+for T, pair in ((1, ()), (13, ()), (70, ()), (1, (2,)), (13, (2,)), (70, (2,))):  # of 70: three chunks, two groups
     whole, b, g = torch.rand(2, T, 9, *pair) / 1.5, torch.randn(2, T, 9, *pair), torch.randn(2, T, 9, *pair)
     first = torch.randn(2, 9, *pair)
     for a in (whole, whole[:1], whole[:, :1], whole[:1, :1], whole[:1, :1].expand(whole.shape)):

@@ -28,12 +28,11 @@ from torch import Tensor
 
 from leadline.layers.kernels import kernels
 
-_NUMBERS = 64  # reals of b that a thread has
+_NUMBERS = {2: 64, 4: 32}  # reals of b that a thread has, by bytes of one
 _CHANNELS = 4  # reals of a step among them: fewer need more addresses, more are more to scan from thread to thread
 _REGISTERS = 128  # of a thread at most, so that a processor has 16 warps
-_AGAIN = True  # whether a and b are read again once the state is known, or held
 _FEWEST = 16  # steps of a chunk
-_TOLD = 12e6  # bytes to move while a state is told, about twice what a device moves in that time
+_TOLD = 6e6  # bytes to move while a state is told, about what a device moves in that time
 #: reals of a row that a program reads, its warps, and chunks of a group, from short groups to long ones. Each warp asks
 #: for all states of its program by itself, one a lane: were there more than 32, warps would have to meet each time
 _TILES = ((32, 4, 4), (32, 4, 16), (32, 8, 16), (32, 16, 16), (16, 16, 16), (8, 16, 16))
@@ -160,7 +159,7 @@ def joined(x, x_):
 def scan(
     a, b, first, out, held, slope, words, B, T, D, C, a_row, a_time, a_channel,
     BACK: tl.constexpr, SAME: tl.constexpr, STEPS: tl.constexpr, SEGMENTS: tl.constexpr, LANES: tl.constexpr,
-    GROUP: tl.constexpr, ROWS: tl.constexpr, AGAIN: tl.constexpr,
+    GROUP: tl.constexpr, ROWS: tl.constexpr,
 ):
     place = tl.atomic_add(words, 1, sem="relaxed").to(tl.int32)
     blocks = tl.cdiv(D, LANES)
@@ -216,10 +215,9 @@ def scan(
     h = u * h + v
     tell(state, product * h + end, here & (c % GROUP + 1 == GROUP) & (c + 1 < C))
     z = p * h[None, :] + q
-    if AGAIN:
-        y = loaded(b + at, turn * D, left > 0, left, STEPS)
-        if not SAME:
-            x = loaded(source, turn * a_time, n + gone >= BACK, left, STEPS)
+    y = loaded(b + at, turn * D, left > 0, left, STEPS)
+    if not SAME:
+        x = loaded(source, turn * a_time, n + gone >= BACK, left, STEPS)
     if BACK:
         w = loaded(held + at - D, -D, left > 0, left - 1, STEPS)
         total = tl.zeros((SEGMENTS, LANES), tl.float32)
@@ -240,7 +238,7 @@ def scan(
 def scan_pair(
     a, b, first, out, held, slope, words, B, T, D, C, a_row, a_time,
     BACK: tl.constexpr, SAME: tl.constexpr, STEPS: tl.constexpr, SEGMENTS: tl.constexpr, LANES: tl.constexpr,
-    GROUP: tl.constexpr, ROWS: tl.constexpr, AGAIN: tl.constexpr,
+    GROUP: tl.constexpr, ROWS: tl.constexpr,
 ):
     place = tl.atomic_add(words, 1, sem="relaxed").to(tl.int32)
     blocks = tl.cdiv(D, LANES)
@@ -310,10 +308,9 @@ def scan_pair(
     end, end_ = times(product, product_, h, h_, end, end_)
     tell(state, joined(end, end_), here & (c % GROUP + 1 == GROUP) & (c + 1 < C))
     z, z_ = times(p, p_, h[None, :], h_[None, :], q, q_)
-    if AGAIN:
-        y = loaded(b + at, turn * 2 * D, left > 0, left, STEPS)
-        if not SAME:
-            x = loaded(source, turn * 2 * a_time, n + gone >= BACK, left, STEPS)
+    y = loaded(b + at, turn * 2 * D, left > 0, left, STEPS)
+    if not SAME:
+        x = loaded(source, turn * 2 * a_time, n + gone >= BACK, left, STEPS)
     if BACK:
         w = loaded(held + at - 2 * D, -2 * D, left > 0, left - 1, STEPS)
         total, total_ = tl.zeros_like(z), tl.zeros_like(z)
@@ -365,17 +362,17 @@ def tiles(rows: int, T: int, reals: int, size: int) -> tuple[int, int, int, int]
         reals: of one step of a row of b.
         size: bytes of one.
 
-    >>> tiles(16, 4096, 1024, 4), tiles(1, 262_144, 256, 4), tiles(2, 20, 3, 4)
-    ((32, 256, 4, 4), (32, 256, 4, 16), (8, 32, 1, 4))
+    >>> tiles(16, 4096, 1024, 4), tiles(1, 262_144, 256, 2), tiles(2, 20, 3, 4)
+    ((32, 128, 4, 4), (32, 256, 4, 16), (8, 32, 1, 4))
     """
-    longest = max(_FEWEST, 1 << (T - 1).bit_length())
+    longest, numbers = max(_FEWEST, 1 << (T - 1).bit_length()), _NUMBERS[size]
     for lanes, warps, group in _TILES:
         lanes = min(lanes, max(8, 1 << (reals - 1).bit_length()))
-        steps = warps * 32 * _NUMBERS // lanes
+        steps = warps * 32 * numbers // lanes
         if steps >= longest or 3 * size * rows * reals * steps * group >= _TOLD:
             break
     steps = min(steps, longest)
-    return lanes, steps, max(1, lanes * steps // (32 * _NUMBERS)), group
+    return lanes, steps, max(1, lanes * steps // (32 * numbers)), group
 
 
 def _tile(b: Tensor) -> tuple[int, int, int, int]:
@@ -393,9 +390,9 @@ def _launch(a: Tensor, b: Tensor, first: Tensor, out: Tensor, slopes: tuple[Tens
     row, time, channel = a.expand(b.shape).stride()[:3]
     strides = (row // 2, time // 2) if pair else (row, time, channel)
     words = torch.zeros(16 + first.numel() * (C + -(-C // group)), dtype=torch.int64, device=b.device)
-    steps = min(L, _NUMBERS // _CHANNELS)
+    steps = min(L, _NUMBERS[b.element_size()] // _CHANNELS)
     kernel[(-(-D // lanes) * C * B,)](
         a, b, first, out, held, slope, words, B, T, D, C, *strides,
         BACK=slopes is not None, SAME=same, STEPS=steps, SEGMENTS=L // steps, LANES=lanes, GROUP=group,
-        ROWS=max(1, 32 * warps // lanes), AGAIN=_AGAIN, num_warps=warps, maxnreg=_REGISTERS,
+        ROWS=max(1, 32 * warps // lanes), num_warps=warps, maxnreg=_REGISTERS,
     )  # fmt: skip
