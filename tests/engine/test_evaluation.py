@@ -1,6 +1,8 @@
 """Metrics against scikit-learn and by hand; intervals against their formula and by simulation."""
 
+import gc
 import math
+import weakref
 
 import numpy as np
 import pytest
@@ -11,7 +13,8 @@ from sklearn.metrics import accuracy_score, log_loss, mean_absolute_error, mean_
 from torch import nn
 
 import leadline as ll
-from leadline.engine.evaluation import evaluate, outputs, wilson
+from leadline.data.data import Batch
+from leadline.engine.evaluation import assess, evaluate, outputs, wilson
 from leadline.engine.events import EpochDone, StepsDone
 from leadline.likelihoods import Categorical, Normal
 
@@ -143,3 +146,33 @@ def test_weighted_epoch_loss_weighs_rows_alike():
     plain = {"likelihood": ll.likelihoods.Bernoulli(), "progress": False}
     run = ll.fit(ll.models.Linear(2, 1), data, epochs=1, batch=16, lr=1e-12, optimizer="sgd", **plain)
     assert run.history[0]["train"]["loss"] == pytest.approx(run.evaluate("train")["nll"], rel=1e-4)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("sizes", [[30], [1] * 30, [7, 7, 7, 7, 2], [1, 20, 9]])
+def test_batches_are_assessed_as_the_whole(sizes, weighted):
+    generator = torch.Generator().manual_seed(0)
+    x, y = torch.randn(30, 3, generator=generator), torch.arange(30) % 4
+    weight = torch.rand(30, generator=generator) if weighted else None
+    model, likelihood = nn.Linear(3, 4), Categorical(4)
+    parts = [x.split(sizes), y.split(sizes), [None] * len(sizes) if weight is None else weight.split(sizes)]
+    found = assess(model, likelihood, (Batch(*row) for row in zip(*parts, strict=True)))
+    whole = evaluate(likelihood, model(x).detach(), y, weight)
+    assert dict(found) == pytest.approx(dict(whole), rel=1e-5) and found.count == 30
+    assert found.interval("accuracy") == pytest.approx(whole.interval("accuracy"), rel=1e-5)
+
+
+def test_nothing_of_a_batch_is_kept_between_the_answers_of_others():
+    """Small tensors of every batch, left between large ones that come and go, had let a process grow without end."""
+    found, alive = [], []
+
+    class Watched(Categorical):
+        def measures(self, params, y):
+            gc.collect()
+            alive.append(sum(part() is not None for part in found))
+            measures = super().measures(params, y)
+            found.extend(weakref.ref(part) for part in measures.values())
+            return measures
+
+    assess(nn.Linear(3, 4), Watched(4), (Batch(torch.randn(2, 3), torch.tensor([0, 1]), None) for _ in range(9)))
+    assert alive[0] == 0 and max(alive) <= alive[1]  # no more than those of the first batch

@@ -109,23 +109,48 @@ def assess(
         streams: rows of a batch, each of which goes on from that of the batch before; None where rows are on their own.
     """
     carried = None if streams is None else carried_by(model, streams)
-    measures: list[dict[str, Tensor]] = []
-    tallies: list[dict[str, Tensor]] = []
-    weights: list[Tensor | None] = []
+    measures, tallies, weights = _Rows(), _Rows(), _Rows()
     with resting(model):
         for batch in batches:
             with nullcontext() if carried is None else carried.on(len(batch)):
                 output = model(batch.x)
             output = output if output.dtype.itemsize >= 4 else output.float()
-            measures.append(likelihood.measures(output, batch.y))
-            tallies.append(likelihood.tallies(output, batch.y))
-            weights.append(batch.weight)
-    weight = None if weights[0] is None else torch.cat([w for w in weights if w is not None])
-    return summed_up(likelihood, _joined(measures), _joined(tallies), weight, spans)
+            measures.add(likelihood.measures(output, batch.y))
+            tallies.add(likelihood.tallies(output, batch.y))
+            weights.add({} if batch.weight is None else {"weight": batch.weight})
+    return summed_up(likelihood, measures.all(), tallies.all(), weights.all().get("weight"), spans)
 
 
-def _joined(parts: list[dict[str, Tensor]]) -> dict[str, Tensor]:
-    return {name: torch.cat([part[name] for part in parts]) for name in parts[0]}
+class _Rows:
+    """What was found of rows, a batch after another.
+
+    Of many batches a little each is kept, while answers a thousand times as large come and go. Where the little lay
+    between them, the memory of a process would grow by the large: so it stands in room of its own, which doubles.
+
+    >>> rows = _Rows()
+    >>> for k in range(3):
+    ...     rows.add({"right": torch.tensor([k, k])})
+    >>> rows.all()
+    {'right': tensor([0, 0, 1, 1, 2, 2])}
+    """
+
+    def __init__(self) -> None:
+        self.room: dict[str, Tensor] = {}
+        self.count = 0
+
+    def add(self, batch: dict[str, Tensor]) -> None:
+        end = self.count + max(map(len, batch.values()), default=0)
+        for name, part in batch.items():
+            held = self.room.setdefault(name, part)
+            if end > len(held):
+                self.room[name] = part.new_empty(2 * end, *part.shape[1:])
+                self.room[name][: self.count] = held[: self.count]
+            if self.room[name] is not part:
+                self.room[name][self.count : end] = part
+        self.count = end
+
+    def all(self) -> dict[str, Tensor]:
+        return {name: held[: self.count] for name, held in self.room.items()}
 
 
 @torch.no_grad()
