@@ -6,6 +6,7 @@ import inspect
 import shlex
 from typing import Any
 
+from leadline.data import options_of
 from leadline.data import source as source_named
 from leadline.data.target import Target
 from leadline.flags import RESERVED, shell_words
@@ -44,7 +45,7 @@ def command(config: dict[str, Any]) -> str:
     rule, rule_options = _rule(config)
     if rule_options is None:
         return ""
-    options = dict(recipe["options"])
+    options = options_of(recipe)
     words = ["leadline train", shlex.quote(str(options.pop("path", recipe["source"])))]
     chosen = _chosen(model)
     options_of_families = {option for family in LIKELIHOODS.values() for option in likelihood_choices(family)}
@@ -70,7 +71,7 @@ def python(config: dict[str, Any]) -> str:
     if recipe is None:
         lines += ["data = …  # arrays in memory: build them as before"]
     else:
-        options = dict(recipe["options"])
+        options = options_of(recipe)
         source = options.pop("path", recipe["source"])
         unusual = _unusual(recipe["source"], options)
         lines += [f"data = ll.data.load({', '.join([repr(source), *(f'{k}={v!r}' for k, v in unusual.items())])})"]

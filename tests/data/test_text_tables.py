@@ -113,10 +113,10 @@ def test_rows_without_text_or_target_are_refused(tmp_path, words):
         ({"text": "reveiw", "target": "mood"}, "review"),
         ({"text": "review", "target": "mod"}, "Did you mean mood\\? If the first line is a row"),
         ({"text": "review", "target": "zzz"}, "Known: mood, review, stars. If the first line is a row"),
-        ({"text": "review", "target": "mood", "task": "next"}, "a run on next reads text alone, .* Got target='mood'"),
+        ({"text": "review", "target": "mood", "task": "next"}, "text alone, .* target='mood'.* task=\"classes\" to"),
         (
             {"source": "review", "target": "mood", "task": "masked"},
-            "a run on masked reads text alone.* source='review'",
+            "a run on masked reads text alone.* source='review'.* task=\"pairs\" to",
         ),
         ({}, "must be told its columns"),
         ({"task": "pairs", "source": "review"}, "target must name"),

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import pytest
 import torch
 from torch import nn
 
 import leadline as ll
+from leadline.errors import UserError
+from leadline.repeat import python
 
 WORDS = ("the", "a", "cat", "dog", "sat", "on", "under", "mat", "tree", "river", "ran", "and", "then", "slept")
 
@@ -51,3 +55,17 @@ def test_a_path_is_read_by_what_it_is(books, tmp_path):
     data = ll.data.load(tmp_path / "a.csv", text="review", target="mood", kind="bytes")
     assert type(data.inputs).__name__ == "Tokens" and data.recipe["source"] == "text"
     assert ll.data.load(data.recipe).fingerprint == data.fingerprint
+
+
+@pytest.mark.parametrize("task", ["next", "masked"])
+def test_a_record_that_names_a_target_beside_a_stream_is_read(tmp_path, task):
+    (tmp_path / "a.csv").write_text("review,mood\n" + "a cat sat on a mat,good\nthe dog ran,bad\n" * 10)
+    data = ll.data.text(tmp_path / "a.csv", task=task, text="review", kind="bytes", length=16, cache=False)
+    older = data.with_(recipe={"source": "text", "options": {**data.recipe["options"], "target": "mood"}})
+    model = nn.Sequential(nn.Embedding(262, 8), nn.Linear(8, 262))
+    ll.fit(model, older, epochs=1, progress=False, folder=tmp_path / "run", with_report=False)
+    again = ll.load(tmp_path / "run", model=model)
+    assert again.data is not None and again.data.fingerprint == data.fingerprint
+    assert "mood" not in python(json.loads((tmp_path / "run" / "run.json").read_text()))
+    with pytest.raises(UserError, match="reads text alone"):
+        ll.data.load(older.recipe, target="mood")

@@ -60,7 +60,7 @@ from leadline.data.solids import solids
 from leadline.data.table import ENDINGS, table
 from leadline.data.tagged_rows import holds_sentences
 from leadline.data.target import Target
-from leadline.data.text import text
+from leadline.data.text import recorded, text
 from leadline.data.text_files import holds_text, mostly_text
 from leadline.data.text_rows import JSON_LINES, holds_pairs
 from leadline.data.tokens import Tokens
@@ -138,7 +138,7 @@ def load(what: str | Path | Mapping[str, Any], /, **options: Any) -> Data:
                 got=f"the keys {', '.join(map(str, what)) or 'of nothing'}",
                 do="Pass data.recipe as it was, or use ll.data.table(columns, target=…) for a dictionary of columns",
             )
-        return load(what["source"], **{**what.get("options", {}), **options})
+        return load(what["source"], **{**options_of(what), **options})
     if not isinstance(what, (str, Path)):
         raise DataError(
             "data must be named: by a source, a table's path or a recipe",
@@ -150,6 +150,12 @@ def load(what: str | Path | Mapping[str, Any], /, **options: Any) -> Data:
         name, options = reader_by(what, options), {"path": what, **options}
     function = source(name)
     return function(**arguments(function, (), options))
+
+
+def options_of(recipe: Mapping[str, Any]) -> dict[str, Any]:
+    """The options of a recipe, as its source takes them today."""
+    options = recipe.get("options", {})
+    return recorded(options) if recipe["source"] == "text" else dict(options)
 
 
 def is_path(what: str | Path) -> bool:

@@ -10,7 +10,7 @@ print(data.account)          # what was read, refused and cut; tokens, and bytes
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -228,6 +228,16 @@ def _place(path: str | Path | None) -> Path:
     return exists(Path(path).expanduser().absolute())
 
 
+def recorded(options: Mapping[str, Any]) -> dict[str, Any]:
+    """The options of a recipe as `text` takes them: older ones name a column beside a stream, which never read it.
+
+    >>> recorded({"task": "next", "text": "review", "target": "mood"})
+    {'task': 'next', 'text': 'review', 'target': None}
+    """
+    unread = ("source", "target") if options.get("task") in _STREAMS else ()
+    return {name: None if name in unread else value for name, value in options.items()}
+
+
 def _told(tokenizer: Any) -> str | None:
     """A tokenizer as a recipe holds it: the place of its file, or its JSON."""
     if tokenizer is None:
@@ -252,7 +262,7 @@ def _task_of(
         raise UserError(
             f"a run on {task} reads text alone, without an answer beside it",
             got=given("source", source) if source else given("target", target),
-            do='Leave it out, or pass task="classes", "pairs" or "spans"',
+            do=f'Leave it out, or pass task="{"pairs" if source else "classes"}" to learn it',
         )
     if task is not None:
         return task
