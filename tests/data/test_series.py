@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import date
+
 import numpy as np
 import pytest
 import torch
@@ -402,6 +404,21 @@ def test_times_of_several_zones_are_moments_and_some_without_one_are_refused(zon
         return
     with pytest.raises(DataError, match=told):
         _made(table)
+
+
+@pytest.mark.parametrize(
+    ("first", "look", "told"),
+    [
+        (["2024-10-25"], "%Y-%m-%d", "Got '2024-10-26 00:00' in row 1 and '2024-10-27 03:00.01:00' in row 28"),
+        (["25-10-2024"], "%d-%m-%Y", "Got '26-10-2024 00:00' in row 1 and '27-10-2024 03:00.01:00' in row 28"),
+        ([], "%d %b %Y", "Got '26 Oct 2024 00:00' in row 0 and '27 Oct 2024 03:00.01:00' in row 27"),
+    ],
+)
+def test_times_without_a_zone_are_found_beside_days_and_named_months(first, look, told):
+    days = [date(2024, 10, 26 + k // 24).strftime(look) for k in range(90)]
+    hours = [f"{day} {k % 24:02}:00" + "+01:00" * (k > 26) for k, day in enumerate(days)]
+    with pytest.raises(DataError, match=told):
+        _made({"step": [*first, *hours], "v": _noise(len(first) + 90).tolist()})
 
 
 def test_an_hour_that_comes_twice_where_clocks_go_back_asks_for_zones():

@@ -9,7 +9,6 @@ rows at the end    without a target tell what is known of the future
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import time
@@ -25,7 +24,7 @@ from leadline.data.outcome import read_outcome
 from leadline.data.periods import periods_of, short_dates
 from leadline.data.raw import EMPTY, dates_style, days_alone, raw_values, read_numbers, shown, words_of, writes_comma
 from leadline.data.stamps import in_zone, look_of, timed_periods
-from leadline.data.words import DAY, natural
+from leadline.data.words import DAY, natural, zoned
 from leadline.errors import DataError
 
 GAPS = ("error", "fill", "join")
@@ -33,7 +32,6 @@ _MIDNIGHT = time()
 _MICROSECONDS = 86400e6  # of a day
 _FIRST = {"mdy": "month", "dmy": "day"}  # orders between which 1/2/2024 leaves the choice
 _FINER = ("half", "quarter", "qtr", "month", "week", "day", "hour", "minute")  # what stands in a column of its own
-_ZONED = re.compile(r"(?:Z|UTC|[+-]\d{2}:?\d{2})$")
 _SUNDAY = 3  # of days since the start of 1970, by sevens
 _WRITE = (
     "Write dates in every row, and in one way, such as 2024-12-31, 2024-12-31 18:00, 2024-12-31 18:00+01:00, 2024-12, "
@@ -283,6 +281,7 @@ def moments_of(table: Table, name: str | None, order: str = "") -> Moments:
         return Moments(named_periods[0], ("ymd",), named_periods[1])
     timed = timed_periods(written) if orders == ("ymd",) and isinstance(written, Text) else None
     if timed is not None:
+        _check_zones(table, name, written)
         return Moments(timed[0], ("ymd",), look=timed[1])
     values, misfit = raw_values(cells, "date", orders[0]) if orders else read_numbers(cells)
     wrong = misfit | ~np.isfinite(values)
@@ -297,17 +296,20 @@ def moments_of(table: Table, name: str | None, order: str = "") -> Moments:
             got=f"{got} in {table.at(row)}",
             do=f"Fill it in, or leave the {table.word} out" if got == EMPTY else _WRITE,
         )
-    if cells is written and isinstance(written, Text) and orders:
+    if cells is written and orders:
         _check_zones(table, name, written)
     look = look_of(written, orders[0]) if orders and isinstance(written, Text) else ""
     return Moments(values, orders, look=look, zone=table.zones.get(name, ""))
 
 
-def _check_zones(table: Table, name: str, cells: Text) -> None:
+def _check_zones(table: Table, name: str, cells: Cells) -> None:
     """Refuse times of which some are in a zone and some in none: how far are they from one another?"""
-    if len({bool(_ZONED.search(tail)) for tail in cells.split(DAY)[1].distinct()[0] if tail}) > 1:
-        zoned = [bool(_ZONED.search((cells[row] or "").strip())) for row in range(len(cells))]
-        rows = sorted((zoned.index(False), zoned.index(True)))
+    if not isinstance(cells, Text):
+        return
+    _, tails, others = cells.split(DAY)
+    if len({zoned(word) for word in (*tails.distinct()[0], *others) if word} - {None}) > 1:
+        said = [zoned(cells[row] or "") for row in range(len(cells))]
+        rows = sorted((said.index(False), said.index(True)))
         raise DataError(
             f"{name}, the time, must be in a zone in every row or in none",
             got=" and ".join(f"{shown(cells, row)} in {table.at(row)}" for row in rows),
@@ -373,7 +375,7 @@ def _check_twice(table: Table, roles: Roles, rows: np.ndarray, moments: np.ndarr
         both = f"{said[0]} in {table.at(one)} and in {table.at(other)}"
         if said[0] != said[1]:
             both = f"{said[0]} in {table.at(one)} and {said[1]} in {table.at(other)}, the same moment"
-        elif isinstance(cells, Text) and _goes_back(float(moments[twice[0]])) and not _ZONED.search(said[0].strip("'")):
+        elif isinstance(cells, Text) and _goes_back(float(moments[twice[0]])) and not zoned(cells[one] or ""):
             do += "; if the clocks went back there, write times in UTC or with their zone"
         raise DataError(f"a series must have one row for each {roles.time}", got=f"{both}{more}", do=do)
 

@@ -92,6 +92,7 @@ CLOCK = re.compile(
     r"(?:(?P<gap>,?[T ]+)(?P<hour>\d{1,2})(?::(?P<minute>\d{2})(?::(?P<second>\d{2}(?:\.\d+)?))?)?"
     r"(?P<half> ?[AaPp]\.?[Mm]\.?)?)?(?P<zone> ?(?:Z|UTC|(?P<sign>[+-])(?P<ahead>\d{2}):?(?P<and>\d{2}))?)"
 )
+_ENDS = re.compile(r"(?::\d{2}(?:\.\d+)?|[AaPp]\.?[Mm]\.?)(?P<zone> ?(?:Z|UTC|[+-]\d{2}:?\d{2}))?$")  # of a time
 _EPOCH = date(1970, 1, 1).toordinal()
 
 
@@ -161,6 +162,16 @@ def midnight(word: str) -> bool:
     """
     match = CLOCK.fullmatch(word)
     return match is not None and clock(word[: match.start("zone")]) == (0, 0, 0.0)
+
+
+def zoned(word: str) -> bool | None:
+    """Whether the time of day in which a word ends has a zone; None where it ends in none.
+
+    >>> zoned("1 Jan 2024 12:00 PM+0100"), zoned("2024-01-31 12:00"), zoned("31-12-2024")
+    (True, False, None)
+    """
+    match = _ENDS.search(word.strip())
+    return None if match is None else match["zone"] is not None
 
 
 def date_style(words: Iterable[str]) -> str | None:
