@@ -223,7 +223,7 @@ def test_texts_are_piped_in(run, capsys, monkeypatch):
         monkeypatch.setattr("sys.stdin", io.StringIO("\n"))
         told = answer(capsys, run, "--prompt-file", "-", *more, "--most", 2, code=2 if more else 0)
         assert not more or "--prompt-file must hold texts, one a line. Got nothing on standard input" in told["error"]
-    for closed in (None, _Closed(), io.StringIO("")):
+    for closed in (None, _Closed(), io.StringIO(""), io.StringIO("\ufeff")):
         monkeypatch.setattr("sys.stdin", closed)
         assert "standard input, which must hold text" in answer(capsys, run, "--prompt-file", "-", code=2)["error"]
         assert main(["predict", run, "-"]) == 2

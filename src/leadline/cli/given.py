@@ -57,6 +57,7 @@ def _piped(what: str) -> str:
         raise DataError(
             f"{what} - reads standard input, which must hold text", got=f"an error ({error})", do=do
         ) from None
+    text = text.removeprefix("\ufeff").replace("\r\n", "\n")
     if not text:
         raise DataError(f"{what} - reads standard input, which must hold text", got="nothing", do=do)
-    return text.removeprefix("\ufeff").replace("\r\n", "\n")
+    return text
