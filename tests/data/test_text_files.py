@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from leadline.data import contents, reader_of, shards, text_files
+from leadline.data import contents, load, reader_of, shards, text_files
 from leadline.data.found_whole import Unusable
 from leadline.data.text import text
 from leadline.data.text_files import _parted, find_texts, holds_text, pattern_of, word_end
@@ -371,3 +371,6 @@ def test_a_link_to_nowhere_is_told_as_one(tmp_path):
     (tmp_path / "book.txt").symlink_to("gone.txt")
     with pytest.raises(DataError, match="book.txt, a link to gone.txt, where nothing is. Name the file itself"):
         text(tmp_path / "book.txt")
+    (tmp_path / "a.csv").symlink_to("gone.csv")
+    with pytest.raises(DataError, match="a.csv, a link to gone.csv, where nothing is. Name the file itself"):
+        load(tmp_path / "a.csv", target="y")

@@ -9,6 +9,7 @@ print(data.account)          # what each column is, what was filled in, which ro
 from __future__ import annotations
 
 import numbers
+import os
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -151,12 +152,20 @@ def parquet_frame(path: Path, num_rows: int | None = None) -> Any:
         raise DataError(f"{path.name} must be a whole Parquet file", got=reason, do="Write it again") from None
 
 
+def no_end(path: Path) -> str:
+    """What a message tells of a link to a place where nothing is; empty for all else."""
+    lost = path.is_symlink() and not path.exists()
+    return f"{path}, a link to {os.readlink(path)}, where nothing is" if lost else ""
+
+
 def check_file(path: Path) -> None:
     """Raise unless a table can lie there."""
     if path.is_dir():
         inside = sorted(file.name for file in path.iterdir() if file.name.lower().endswith(ENDINGS))
         do = f"Name a file in it, such as {inside[0]}" if inside else "Name a file"
         raise DataError("a table must be a file", got=f"the folder {path}", do=do)
+    if leads := no_end(path):
+        raise DataError("a table's file must exist", got=leads, do="Name the file itself, or mend the link")
     if not path.exists():
         beside = path.parent if path.parent.is_dir() else None
         files = sorted(file.name for file in beside.iterdir() if file.name.lower().endswith(ENDINGS)) if beside else []

@@ -26,7 +26,7 @@ from typing import IO, cast
 from leadline.data.account import counted
 from leadline.data.encodings import NO_TEXT, marked, one_byte
 from leadline.data.folder import Lost, recent, shown, survey
-from leadline.data.table import ENDINGS
+from leadline.data.table import ENDINGS, no_end
 from leadline.errors import DataError, UserError
 from leadline.settings import given
 
@@ -403,12 +403,9 @@ def _no_text(place: Path, lost: Lost) -> DataError:
 
 def exists(place: Path) -> Path:
     """`place`, or the message that nothing is there."""
-    if place.is_symlink() and not place.exists():
-        raise DataError(
-            "text must lie in a file or a folder",
-            got=f"{place}, a link to {os.readlink(place)}, where nothing is",
-            do="Name the file itself, or mend the link",
-        )
+    if leads := no_end(place):
+        do = "Name the file itself, or mend the link"
+        raise DataError("text must lie in a file or a folder", got=leads, do=do)
     if not place.exists():
         beside = [name for name in sorted(os.listdir(place.parent)) if name[:1] != "."] if place.parent.is_dir() else []
         near = get_close_matches(place.name, beside, n=3)
