@@ -129,11 +129,13 @@ class Folder:
                 continue
             pair = (safe_open(self.files[name], "pt").get_tensor(self.stored[name]) for name in (copy, original))
             if not torch.equal(*(tensor.float() for tensor in pair)):
+                do = "Restore the folder from where it came"
+                if copy == "lm_head.weight":
+                    do += "; if both were trained apart, its config.json must say tie_word_embeddings: false"
                 raise CheckpointError(
                     f"{copy} must hold the numbers of {original}, to which this {type(model).__name__} ties it",
                     got=f"others in {self.path}",
-                    do="Restore the folder from where it came; if both were trained apart, its config.json must say "
-                    "tie_word_embeddings: false",
+                    do=do,
                 )
 
     def _fitting(self, model: nn.Module, tensors: Iterator[tuple[str, Tensor]]) -> Iterator[tuple[str, Tensor]]:
