@@ -336,5 +336,9 @@ for T, pair in ((1, ()), (13, ()), (70, ()), (1, (2,)), (13, (2,)), (70, (2,))):
     h = kernel.scanned(a, b.bfloat16(), first)
     assert h.dtype == torch.bfloat16
     torch.testing.assert_close(h, scan._plain(a, b.bfloat16(), first), rtol=1e-2, atol=1e-2)
+far = torch.empty(2**31 + 8, dtype=torch.uint8).as_strided((1, 5, 9), (2**31 + 8, 1, 2**28))  # never filled
+far[:], b, first = torch.randint(2, (1, 5, 9)), torch.randn(1, 5, 9), torch.randn(1, 9)
+for a in (far, far[:, :1]):
+    torch.testing.assert_close(kernel.scanned(a, b, first), scan._plain(a.float(), b, first), rtol=1e-4, atol=1e-4)
 """
     assert subprocess.run([sys.executable, "-c", code], env={**os.environ, "TRITON_INTERPRET": "1"}).returncode == 0

@@ -387,6 +387,8 @@ def _launch(a: Tensor, b: Tensor, first: Tensor, out: Tensor, slopes: tuple[Tens
     if pair:
         even = a.stride()[2:] == (2, 1) and not any(step % 2 for step in a.stride()[:2])
         kernel, a, lanes = kernels(_KERNEL).scan_pair, a if even else a.contiguous(), lanes // 2
+    if a.stride(2) * D >= 2**31:  # places of channels are counted in 32 bits
+        a = a.contiguous()
     row, time, channel = a.expand(b.shape).stride()[:3]
     strides = (row // 2, time // 2) if pair else (row, time, channel)
     words = torch.zeros(16 + first.numel() * (C + -(-C // group)), dtype=torch.int64, device=b.device)
