@@ -127,6 +127,8 @@ def test_texts_of_two_columns_are_not_answered_from_one(told, walk):
 def test_what_cannot_be_read_is_told_before_flags_of_a_model(told, walk):
     (walk / "a.bin").write_bytes(bytes(range(256)))
     assert "a table's file must end in .csv" in told("train", "a.bin", *SMALL)
+    (walk / "a.tsv").touch()
+    assert "a.tsv must hold a table. Got an empty file" in told("train", "a.tsv", *SMALL)
     assert main(["train", "a.bin", "--help"]) == 0
 
 

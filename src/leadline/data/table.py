@@ -179,3 +179,5 @@ def check_file(path: Path) -> None:
             got=path.name,
             do="Rename it to what it holds, or export",
         )
+    if path.name.lower().endswith(DELIMITED) and not path.stat().st_size:
+        raise DataError(f"{path.name} must hold a table", got="an empty file", do="Check that it was written")
