@@ -97,8 +97,13 @@ def _text_bytes(path: Path) -> tuple[bytes, str]:
     if b"\r" in content:
         content = content.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
     if not content[:4096].strip() and not content.strip():
-        raise DataError(f"{path.name} must hold a table", got="an empty file", do="Check that it was written")
+        raise nothing_in(path)
     return content, encoding
+
+
+def nothing_in(path: Path) -> DataError:
+    """The message that a file is empty."""
+    return DataError(f"{path.name} must hold a table", got="an empty file", do="Check that it was written")
 
 
 def _in_utf8(content: bytes, path: Path) -> tuple[bytes, str]:

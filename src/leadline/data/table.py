@@ -20,7 +20,7 @@ from leadline.data.arguments import checked
 from leadline.data.cells import Table, table_of
 from leadline.data.columns import named
 from leadline.data.data import Data
-from leadline.data.delimited import read_delimited
+from leadline.data.delimited import nothing_in, read_delimited
 from leadline.data.frame import Plan, data_of, stem
 from leadline.errors import DataError
 from leadline.settings import given
@@ -180,4 +180,4 @@ def check_file(path: Path) -> None:
             do="Rename it to what it holds, or export",
         )
     if path.name.lower().endswith(DELIMITED) and not path.stat().st_size:
-        raise DataError(f"{path.name} must hold a table", got="an empty file", do="Check that it was written")
+        raise nothing_in(path)

@@ -9,9 +9,9 @@ Steps 1 … t of any chunk take its first state to A_t h + E_t: A_t = a_t ⋯ a_
     A_t and E_t, t = 1 … K, of all chunks side by side,    then (1) over chunks,    then A_t h + E_t      (4)
 
 That is 2 K + T/K steps of many numbers in place of T steps of few, on one core. Where rows and channels are many (1) is
-taken as it stands, by calls that have many steps each. On a GPU a kernel keeps each chunk in registers while the states
-between chunks are found. All is read once. Sums are in float32 at least, whatever is read and written. Where |a_t| <= 1
-no product in (4) grows.
+taken as it stands, by calls that have many steps each. On a GPU one kernel finds the states between chunks and then all
+steps; what it reads twice is near it the second time. Sums are in float32 at least, whatever is read and written.
+Where |a_t| <= 1 no product in (4) grows.
 
 An a that is the same for all rows or all steps stays one: its gradient is added up where it arises, never held for all
 of them.

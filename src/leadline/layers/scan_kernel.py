@@ -37,7 +37,7 @@ _TOLD = 6e6  # bytes to move while a state is told, about what a device moves in
 #: for all states of its program by itself, one a lane: were there more than 32, warps would have to meet each time
 _TILES = ((32, 4, 4), (32, 4, 16), (32, 8, 16), (32, 16, 16), (16, 16, 16), (8, 16, 16))
 
-# B, T and C are not looked at when a kernel is compiled; that D is round is, for reading 16 bytes at once. Strides of
+# B, T and C are not looked at when a kernel is compiled; that D is round is, for reading neighbours at once. Strides of
 # pairs are in pairs, so that the two parts of a number are read at once. `words` counts programs in its first place.
 # A state is asked for early, for where there are many rows it is already there. Of the pairs that are asked for each
 # thread has its own (ROWS): a warp that has the same as another might see them come later, and leave with nothing.
