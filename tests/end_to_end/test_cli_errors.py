@@ -94,6 +94,9 @@ LINES = [
     ("train xorr", "must be a known name", "Did you mean xor"),
     ("train xor extra", "takes 1 word", "'extra'"),
     ("train xor --model MPL", "must be a known name", "Did you mean MLP"),
+    ("train xor --model LSTM", "must be a known name", "Take Recurrent with cell lstm"),
+    ("train xor --model min-GRU", "must be a known name", "Take Recurrent with cell min_gru"),
+    ("train xor --model CNN", "must be a known name", "Take ConvNet"),
     ("train xor --hiden 3", "does not have this flag", "Did you mean --hidden"),
     ("train xor --target y", "does not have this flag", "--target"),
     (

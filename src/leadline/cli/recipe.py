@@ -21,7 +21,7 @@ from leadline.errors import DataError, UserError
 from leadline.flags import shell_words
 from leadline.interop.beginning import Beginning, beginning
 from leadline.likelihoods import LIKELIHOODS, Likelihood
-from leadline.models import MODELS, build, lora
+from leadline.models import build, lora, model_named
 from leadline.names import lookup
 from leadline.optim import Rule, check_alone, likelihood_of, own_rule, rule_from, told
 from leadline.regularize import regularizers
@@ -84,7 +84,7 @@ def make(what: str, line: Line, data: Data | None = None) -> Made:
     init.named(checked.init)
     regularizers(checked.regularize)
     if line.get("model") is not None:
-        lookup(line.get("model"), MODELS, "model")
+        model_named(line.get("model"))
     rule = rule_from(line.get("rule"), **line.of("rule")) if line.get("rule") is not None else None
     if rule is not None:
         check_alone(type(rule).__name__, settings)
@@ -94,7 +94,7 @@ def make(what: str, line: Line, data: Data | None = None) -> Made:
     begun = begun_from(line)
     data = data or make_data(what, {**_text_of(begun, what, line.of("data")), **line.of("data")})
     name = line.get("model") or (begun.name if begun else default_for(data))
-    model_class = lookup(name, MODELS, "model")
+    model_class = model_named(name)
     usual = usual_settings(data)
     if rule is not None:  # what is of gradient descent alone was not asked for
         usual = {name: value for name, value in usual.items() if name in ("epochs", "batch", "regularize")}
@@ -131,7 +131,7 @@ def begun_from(line: Line) -> Beginning | None:
     if line.get("lora") is not None:
         whole("lora", line.get("lora"), usual=8)
     named = line.get("model")
-    if named is not None and lookup(named, MODELS, "model").__name__ != found.name:
+    if named is not None and model_named(named).__name__ != found.name:
         raise UserError(
             "--model must be the model in the folder of --from",
             got=f"--model {named}, and a {found.name} in the folder",

@@ -26,7 +26,7 @@ from leadline.data.data import Data
 from leadline.data.target import SEVERAL, Target
 from leadline.data.tokens import NOTHING
 from leadline.errors import RunError, UserError
-from leadline.models import MODELS, build
+from leadline.models import build, model_named
 from leadline.names import lookup
 
 USAGE = "leadline show model MODEL | data SOURCE | loop | run DIR [flags]"
@@ -55,10 +55,10 @@ SIZES = (
 def flags(argv: Sequence[str]) -> list[Flag]:
     topic, rest = (argv[0], argv[1:]) if argv else ("", ())
     if topic == "model":
-        kind = lookup(first_word(rest, SIZES) or usual.DEFAULT_MODEL, MODELS, "model")
+        kind = model_named(first_word(rest, SIZES) or usual.DEFAULT_MODEL)
         return [*SIZES, *offered.model_flags(kind), *offered.data_flags(peek(rest, "--data"), kind, rest)]
     if topic == "data":
-        kind = lookup(usual.DEFAULT_MODEL, MODELS, "model")
+        kind = model_named(usual.DEFAULT_MODEL)
         return offered.data_flags(first_word(rest, offered.data_flags("table.csv", kind)), kind, rest)
     return []
 
@@ -85,7 +85,7 @@ def show_model(name: str | None, line: Line, screen: Screen) -> dict[str, Any]:
         shape, dim_output = data.shape_input, likelihood_for(data.target).dim_output
         name = name or usual.default_for(data)
     else:
-        kind = lookup(name or usual.DEFAULT_MODEL, MODELS, "model")
+        kind = model_named(name or usual.DEFAULT_MODEL)
         reads = inspect.signature(kind).parameters
         if "num_tokens" in reads and line.get("dim_input") is None:
             raise UserError(

@@ -23,8 +23,7 @@ from leadline.data.text_rows import TAGGED, holds_pairs
 from leadline.data.tokens import Tokens
 from leadline.flags import shell_words
 from leadline.interop.beginning import beginning
-from leadline.models import MODELS
-from leadline.names import lookup
+from leadline.models import model_named
 
 DEFAULT_MODEL = "MLP"
 #: what is trained on pictures where nobody names a model, by what is asked of them
@@ -49,7 +48,7 @@ def model_type(argv: Sequence[str], what: str | None = None) -> type[nn.Module]:
     """The model that `--model` names, that `--from` holds, or that SOURCE is trained with by default."""
     folder = peek(argv, "--from")
     named = peek(argv, "--model") or (beginning(folder).name if folder else None)
-    return lookup(named or default_model(what, peek(argv, "--task"), argv), MODELS, "model")
+    return model_named(named or default_model(what, peek(argv, "--task"), argv))
 
 
 def default_model(what: str | None, task: str | None = None, argv: Sequence[str] = ()) -> str:

@@ -10,7 +10,7 @@ from leadline.models.alexnet import AlexNet
 from leadline.models.as_dense import as_dense, dense_matrix, tied
 from leadline.models.bert import BERT
 from leadline.models.boolean import Boolean
-from leadline.models.building import build, heads_for
+from leadline.models.building import build, heads_for, model_named
 from leadline.models.capacity import capacity, capacity_without_errors, crosstalk, flip_probability
 from leadline.models.cheb_net import ChebNet
 from leadline.models.checkpointed import checkpointed
@@ -227,6 +227,7 @@ __all__ = [
     "inverse",
     "kind",
     "load_named",
+    "model_named",
     "lora",
     "merged",
     "narrow",

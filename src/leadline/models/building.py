@@ -12,10 +12,13 @@ from torch import nn
 from leadline.data.data import Data
 from leadline.errors import UnknownName
 from leadline.layers.held_graph import give_graph
+from leadline.layers.recurrent_layers import RECURRENT
 from leadline.models.from_data import choices, own_head, sizes_from, told_by
 from leadline.names import lookup, suggest
 from leadline.settings import whole
 
+#: what people call a model that has another name here
+_FAMILIES = {"rnn": "Recurrent with cell elman", "cnn": "ConvNet", "seq2seq": "EncoderDecoder", "dnn": "MLP"}
 _COUNTED = 2**22  # tokens, which tell how frequent each is
 
 
@@ -35,7 +38,7 @@ def build(
     """
     from leadline.models import MODELS  # which imports this module
 
-    model_type = lookup(name, MODELS, "model")
+    model_type = model_named(name)
     known = choices(model_type)
     _check_options(model_type, options, MODELS)
     parted = "num_heads" in known and "dim_head" not in known  # heads of a width of their own fit any dim
@@ -57,6 +60,22 @@ def build(
     if data is not None:
         _begin_with(data, model, told)
     return model
+
+
+def model_named(name: str) -> type[nn.Module]:
+    """The class of the model called `name`; where a cell is named so, or a family, the message leads to the model.
+
+    >>> model_named("gru")
+    Traceback (most recent call last):
+    leadline.errors.UnknownName: model must be a known name. Got model 'gru'. Take Recurrent with cell gru.
+    """
+    from leadline.models import MODELS  # which imports this module
+
+    meant = {cell.replace("_", ""): f"Recurrent with cell {cell}" for cell in RECURRENT} | _FAMILIES
+    plain = str(name).lower().replace("_", "").replace("-", "")
+    if plain in meant:
+        raise UnknownName("model must be a known name", got=f"model {name!r}", do=f"Take {meant[plain]}")
+    return lookup(name, MODELS, "model")
 
 
 def heads_for(dim: Any, usual: Any) -> Any:
