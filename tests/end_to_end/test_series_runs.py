@@ -225,7 +225,7 @@ def test_flags_of_series_ask_for_a_horizon(tmp_path, monkeypatch, capsys):
     assert "Got --sequence where it is read as series. Leave --sequence out" in capsys.readouterr().err
 
 
-def test_a_series_without_a_target_is_told_its_columns_and_one_with_holes_what_training_can_do(sales, capsys):
+def test_a_series_without_a_target_is_told_its_columns_and_one_to_forecast_with_holes_what_can_be_done(sales, capsys):
     assert main(["train", "sales.csv", "--horizon", "3"]) == 2
     told = capsys.readouterr().err
     assert "no --target" in told and "date, sales" in told and "translations" not in told
@@ -238,7 +238,20 @@ def test_a_series_without_a_target_is_told_its_columns_and_one_with_holes_what_t
     assert "2 steps where the model reads 24" in told and "give it the last 24 or more" in told
     Path("holes.csv").write_text("".join(lines[:60] + lines[62:]))
     assert main(["predict", "run", "holes.csv"]) == 2
-    assert "train with --gaps fill" in " ".join(capsys.readouterr().err.split())
+    told = capsys.readouterr().err
+    assert "Add the rows, or pass only those after the last gap." in told and "--gaps" not in told
+    Path("empty.csv").write_text("".join([*lines[:60], "2004-12-01,\n", *lines[61:]]))
+    assert main(["evaluate", "run", "--data", "empty.csv"]) == 2
+    told = capsys.readouterr().err
+    assert "Fill it in, or pass only the rows after the last such row." in told and "--gaps" not in told
+    Path("twice.csv").write_text("".join([*lines, lines[-1]]))
+    assert main(["predict", "run", "twice.csv"]) == 2
+    told = capsys.readouterr().err
+    assert "Pass the rows of one series, or join such rows into one." in told and "--group" not in told
+    Path("between.csv").write_text("".join([*lines, "2009-12-17,3\n"]))
+    assert main(["predict", "run", "between.csv"]) == 2
+    told = capsys.readouterr().err
+    assert "or leave out those between two steps." in told and "--gaps" not in told
 
 
 def test_a_search_for_the_rate_is_not_stopped_by_the_one_that_suits(sales, capsys):

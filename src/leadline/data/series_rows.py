@@ -165,8 +165,9 @@ def series_of(
     parts = [(name, rows[np.argsort(moments[rows], kind="stable")]) for name, rows in _groups(table, roles.group)]
     notes = [f"the rows are sorted by {roles.time}"] if any((np.diff(rows) < 0).any() for _, rows in parts) else []
     notes += _without_value(roles, [values[rows] for _, rows in parts])
+    learned = clock is not None
     for _, rows in parts:
-        _check_twice(table, roles, rows, moments[rows])
+        _check_twice(table, roles, rows, moments[rows], learned)
     if roles.time is None:
         found = clock or Clock("row")
     else:
@@ -179,7 +180,7 @@ def series_of(
                 got="dates" if dated else "numbers",
                 do="Write dates if it was trained on dates, and numbers if it was trained on numbers",
             )
-    every = [_on_steps(table, roles, found, name, rows, moments, values, past) for name, rows in parts]
+    every = [_on_steps(table, roles, found, name, rows, moments, values, past, learned) for name, rows in parts]
     made = sum(int(one.made.sum()) for one in every)
     notes += [f"{counted(made, 'missing step')} filled with the value before, and never a target"] if made else []
     if roles.time is None:  # they end together
@@ -359,7 +360,7 @@ def _groups(table: Table, group: str | None) -> Iterator[tuple[str, np.ndarray]]
         yield word, order[ends[code[word]] : ends[code[word] + 1]]
 
 
-def _check_twice(table: Table, roles: Roles, rows: np.ndarray, moments: np.ndarray) -> None:
+def _check_twice(table: Table, roles: Roles, rows: np.ndarray, moments: np.ndarray, learned: bool) -> None:
     twice = np.flatnonzero(np.diff(moments) == 0)
     if len(twice):
         one, other = (int(row) for row in rows[twice[0] : twice[0] + 2])
@@ -369,6 +370,7 @@ def _check_twice(table: Table, roles: Roles, rows: np.ndarray, moments: np.ndarr
         do = f"Join such rows of a {roles.group} into one"
         if roles.group is None:
             do = 'Pass group="name" of the column that tells the series apart, or join such rows into one'
+            do = "Pass the rows of one series, or join such rows into one" if learned else do
         if finer is not None:
             do += f"; if {finer} says when in the {roles.time}, write both in one column, such as 2024-01 or 2024Q1"
         said = [shown(cells, one), shown(cells, other)]
@@ -398,8 +400,13 @@ def _on_steps(
     moments: np.ndarray,
     values: np.ndarray,
     past: np.ndarray,
+    learned: bool,
 ) -> Series:
-    """One series with a value at every step."""
+    """One series with a value at every step.
+
+    Args:
+        learned: the clock is that of training, whose ways cannot be changed any more.
+    """
     rows = _trimmed(rows, values[rows], roles.gaps)
     if not len(rows):
         return Series(name, rows, moments[:0], values[:0], past[:0], np.zeros(0, dtype=bool))
@@ -408,10 +415,10 @@ def _on_steps(
         places, off = clock.places(moments[rows])
         off[1:] |= np.diff(places) == 0
         if off.any():
-            _refuse_step(table, roles, clock, name, rows, int(np.flatnonzero(off)[0]))
+            _refuse_step(table, roles, clock, name, rows, int(np.flatnonzero(off)[0]), learned)
         missing = np.flatnonzero(np.diff(places) > 1)
         if len(missing) and roles.gaps == "error":
-            _refuse_gap(table, roles, clock, name, rows, int(missing[0]), np.diff(places) - 1)
+            _refuse_gap(table, roles, clock, name, rows, int(missing[0]), np.diff(places) - 1, learned)
     steps = np.arange(places[-1] + 1)
     source = np.searchsorted(places, steps, side="right") - 1  # the row of a step, or the last one before it
     own, made = values[rows][source], places[source] != steps
@@ -422,7 +429,7 @@ def _on_steps(
         raise DataError(
             f"{roles.target}, the target, must have a value at every step{_of(roles, name)}",
             got=f"none in {table.at(row)}" + (f" ({int(lost.sum())} such rows)" if lost.sum() > 1 else ""),
-            do=f"Fill it in; {_REMEDY}",
+            do="Fill it in, or pass only the rows after the last such row" if learned else f"Fill it in; {_REMEDY}",
         )
     at = moments[rows][source]
     if made.any():
@@ -449,17 +456,28 @@ def _carried(values: np.ndarray) -> np.ndarray:
     return np.take_along_axis(values, np.maximum.accumulate(place, 0), 0)
 
 
-def _refuse_step(table: Table, roles: Roles, clock: Clock, name: str, rows: np.ndarray, place: int) -> None:
+def _refuse_step(
+    table: Table, roles: Roles, clock: Clock, name: str, rows: np.ndarray, place: int, learned: bool
+) -> None:
     cells = table.columns[roles.time or ""]
+    joined = 'train with gaps="join" to take rows as neighbours'
     raise DataError(
         f"the times of a series must be whole steps apart{_of(roles, name)}",
         got=f"{shown(cells, int(rows[place]))} in {table.at(int(rows[place]))}, where a step is {clock.step()}",
-        do='Space the rows evenly, such as by daily means, or train with gaps="join" to take rows as neighbours',
+        do=f"Space the rows {'as in training' if learned else 'evenly'}, such as by daily means, "
+        f"or {'leave out those between two steps' if learned else joined}",
     )
 
 
 def _refuse_gap(
-    table: Table, roles: Roles, clock: Clock, name: str, rows: np.ndarray, place: int, lost: np.ndarray
+    table: Table,
+    roles: Roles,
+    clock: Clock,
+    name: str,
+    rows: np.ndarray,
+    place: int,
+    lost: np.ndarray,
+    learned: bool,
 ) -> None:
     cells = table.columns[roles.time or ""]
     before, after = int(rows[place]), int(rows[place + 1])
@@ -468,7 +486,9 @@ def _refuse_gap(
         f"a series must have a row for every step{_of(roles, name)}",
         got=f"{counted(int(lost[place]), 'missing step')} of {clock.step()} between {shown(cells, before)} in "
         f"{table.at(before)} and {shown(cells, after)} in {table.at(after)}{more}",
-        do=f"{_as_dates(cells)}Add the rows; {_REMEDY}",
+        do="Add the rows, or pass only those after the last gap"
+        if learned
+        else f"{_as_dates(cells)}Add the rows; {_REMEDY}",
     )
 
 
