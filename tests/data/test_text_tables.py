@@ -16,6 +16,7 @@ import torch
 import leadline as ll
 from leadline.cli import main
 from leadline.data import load, reader_by
+from leadline.data.tagged_rows import holds_sentences
 from leadline.data.text import text
 from leadline.data.text_rows import _two_columns, holds_pairs
 from leadline.data.tokens import NOTHING, Tokens
@@ -401,6 +402,23 @@ def test_rows_with_other_tags_than_words_are_counted(tmp_path, words):
     told = str(text(_listed(tmp_path / "a.jsonl", rows), task="tags", tokenizer=words).account)
     assert "11 rows read, 8 used, 3 refused" in told
     assert "2: tags has not one for each of words (lines 9, 11)" in told and "1: words is empty" in told
+
+
+@pytest.mark.parametrize("ending", ["jsonl", "parquet"])
+@pytest.mark.parametrize("options", [{}, {"task": "tags"}, {"text": "words", "target": "tags"}])
+def test_tags_that_never_fit_their_words_are_told_with_their_counts(tmp_path, words, ending, options):
+    rows = [{"words": ["a", "b", f"c{k}"], "tags": ["D", "N"]} for k in range(8)]
+    message = r"one tag for each of words\. Got 3 words and 2 tags in (line 1|row 0) of .* \(8 such .*s\)\. Write"
+    with pytest.raises(DataError, match=message):
+        ll.data.load(_listed(tmp_path / f"a.{ending}", rows), tokenizer=words, **options)
+    whole = [{"words": ["a", "b"], "tags": ["D", "N"]}] * 20  # a row that does not fit, or has no tags, is left out
+    account = ll.data.load(
+        _listed(tmp_path / f"b.{ending}", [{"words": ["a", "b"], "tags": None}, rows[0], *whole]), tokenizer=words
+    ).account
+    assert "22 rows read, 20 used, 2 refused" in str(account)
+    classes = [{"text": ["a b c", "d e"], "label": [f"L{k % 2}"]} for k in range(20)]
+    path = _listed(tmp_path / f"c.{ending}", classes)
+    assert not holds_sentences(path) and not holds_sentences(path, "text", "label")
 
 
 @pytest.mark.parametrize(

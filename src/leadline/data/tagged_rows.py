@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from leadline.data.account import Refusal
+from leadline.data.account import Refusal, counted
 from leadline.data.cells import Table
 from leadline.data.columns import named
 from leadline.data.sequence_columns import lists_in, read_list, rows_with_lists
@@ -28,6 +28,7 @@ from leadline.errors import DataError
 WORDS = ("words", "tokens", "text", "sentence")
 TAGS = ("tags", "labels", "ner_tags", "pos_tags", "upos", "tag", "label", "target")
 _LISTED = (*JSON_LINES, *PARQUET)
+LEAST = 3  # sentences that make a training, a validation and a test part
 _SHOWN = 5
 _LOOK = 20  # rows by which a file is judged
 
@@ -56,13 +57,22 @@ def sentences_in(path: Path, text: str | None = None, target: str | None = None)
     names = _named(path, list(columns), text, WORDS, "text"), _named(path, list(columns), target, TAGS, "target")
     words, tags = (lists_in(columns[name], name, word, numbers, words=True) for name in names)
     lost: dict[str, list[int]] = {}
-    kept = []
+    kept: list[int] = []
     for row, (own, of) in enumerate(zip(words, tags)):
         if own and len(own) == len(of):
             kept.append(row)
         else:
             reason = f"{names[0]} is empty" if not own else f"{names[1]} has not one for each of {names[0]}"
             lost.setdefault(reason, []).append(numbers[row])
+    misfit = [row for row, (own, of) in enumerate(zip(words, tags)) if own and len(own) != len(of)]
+    if misfit and len(kept) < LEAST:
+        counts = f"{counted(len(words[misfit[0]]), 'word')} and {counted(len(tags[misfit[0]]), 'tag')}"
+        more = f" ({len(misfit)} such {word}s)" if len(misfit) > 1 else ""
+        raise DataError(
+            f"{names[1]} must hold one tag for each of {names[0]}",
+            got=f"{counts} in {word} {numbers[misfit[0]]} of {path.name}{more}",
+            do=f"Write as many tags as words in every {word}",
+        )
     refused = tuple(Refusal(reason, len(of), tuple(of[:_SHOWN])) for reason, of in lost.items())
     return Sentences(
         Table({}, np.array([numbers[row] for row in kept], dtype=np.int64), word, path.name, refused),
@@ -88,7 +98,7 @@ def words_in(path: Path, names: Sequence[str] = ()) -> tuple[Table, list[list[st
 
 
 def holds_sentences(path: str | Path, text: Any = None, target: Any = None) -> bool:
-    """Whether a file of Parquet or .jsonl holds tagged words: lists of words in its first rows, and as many tags.
+    """Whether a file of Parquet or .jsonl holds tagged words: lists of words in its first rows, and lists of tags.
 
     Args:
         text, target: as of `sentences_in`.
@@ -102,11 +112,13 @@ def holds_sentences(path: str | Path, text: Any = None, target: Any = None) -> b
         next((own for own in ((told,) if told else usual) if rows and own in rows[0]), "")
         for told, usual in ((text, WORDS), (target, TAGS))
     )
-    pairs = [(read_list(row.get(name), True), read_list(row.get(of), True)) for row in rows]
+    words, tags = (
+        [read_list([] if row.get(column) is None else row[column], True) for row in rows] for column in (name, of)
+    )
     return (
-        all(own is not None and tags is not None and len(own) == len(tags) for own, tags in pairs)
-        and all(isinstance(value, str) for own, _ in pairs for value in own or ())
-        and any(len(own or ()) > 1 for own, _ in pairs)
+        all(own is not None for own in (*words, *tags))
+        and all(isinstance(value, str) for own in words for value in own or ())
+        and all(any(len(own or ()) > 1 for own in lists) for lists in (words, tags))  # lists of one tag are classes
     )
 
 

@@ -23,7 +23,7 @@ from leadline.data.data import Data, Split
 from leadline.data.held_out import Held
 from leadline.data.outcome import read_outcome, with_figures
 from leadline.data.table import DELIMITED
-from leadline.data.tagged_rows import sentences_in
+from leadline.data.tagged_rows import LEAST, sentences_in
 from leadline.data.target import Target
 from leadline.data.text_files import find_texts
 from leadline.data.text_rows import JSON_LINES, Rows, lines_in, sentences
@@ -201,9 +201,9 @@ def _of_sentences(
     Args:
         columns: of words and tags, in a table.
     """
-    if len(said) < 3:
+    if len(said) < LEAST:
         raise DataError(
-            f"{rows.table.source} must hold at least 3 sentences of tagged words",
+            f"{rows.table.source} must hold at least {LEAST} sentences of tagged words",
             got=f"{len(said)}",
             do='Write a line "word tag" for each word, and a blank line between sentences'
             if columns is None
