@@ -1,6 +1,7 @@
 """Whatever a user gets wrong: exit code 2 and one message that says what must hold, what came and what to do."""
 
 import json
+import os
 import shutil
 
 import pytest
@@ -314,3 +315,23 @@ def test_the_doctor_judges_the_first_weights_that_a_run_begins_from(capsys, tmp_
     words = ["train", "moons", "--hidden", *["30"] * 12, "--epochs", "1", "--folder", str(tmp_path / "r")]
     assert main([*words, "--init", "normal(1e-6)"]) == 0
     assert "hardly any gradient reaches the first" in capsys.readouterr().out
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="the system has no named pipes")
+@pytest.mark.parametrize("name", ["63", "a.csv", "a.txt", "a.jsonl", "a.npz"])
+@pytest.mark.parametrize(
+    "words", [["--target", "price"], ["--text", "a"], ["--task", "next"], ["--target", "a", "--horizon", "2"], []]
+)
+def test_a_pipe_is_told_from_a_folder_and_never_opened(name, words, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    os.mkfifo(name)  # nothing writes to it: whoever opens it waits for ever
+    told = error(capsys, "train", f"./{name}", *words)
+    assert told.startswith("what is read must be a file or a folder, for it is read more than once")
+    assert f"Got {name}, a pipe. Write what comes out of it to a file" in told
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="the system has no named pipes")
+def test_rows_to_predict_or_to_measure_are_no_pipe(finished, tmp_path, capsys):
+    os.mkfifo(tmp_path / "a.csv")
+    assert "a.csv, a pipe" in error(capsys, "predict", str(finished), str(tmp_path / "a.csv"))
+    assert "a.csv, a pipe" in error(capsys, "evaluate", str(finished), "--data", str(tmp_path / "a.csv"))

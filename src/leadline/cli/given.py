@@ -26,7 +26,7 @@ def text_of(name: str, what: str) -> str:
         return _piped(what)
     path = Path(name)
     if not path.is_file():
-        got = f"the folder {name}" if path.is_dir() else f"no file {name}"
+        got = f"the folder {name}" if path.is_dir() else f"{name}, a pipe" if path.is_fifo() else f"no file {name}"
         do = (
             "Name one file"
             if path.is_dir()

@@ -57,7 +57,7 @@ from leadline.data.series_windows import Windows
 from leadline.data.set_inputs import Sets
 from leadline.data.sets import sets
 from leadline.data.solids import solids
-from leadline.data.table import ENDINGS, table
+from leadline.data.table import ENDINGS, check_no_pipe, table
 from leadline.data.tagged_rows import holds_sentences
 from leadline.data.target import Target
 from leadline.data.text import recorded, text
@@ -208,6 +208,7 @@ def reader_by(path: str | Path, options: Mapping[str, Any]) -> str:
     >>> reader_by("cars.csv", {"horizon": 3, "level": "moving"}), reader_by("cars.csv", {"text": "name"})
     ('series', 'text')
     """
+    check_no_pipe(Path(path).expanduser())
     said = next((reader for word, reader in READ_AS.items() if options.get(word) is not None), None)
     if said is not None:
         return said

@@ -24,7 +24,7 @@ from leadline.data.account import Refusal, counted, printable
 from leadline.data.decode import PICTURES
 from leadline.data.layout import BESIDE, SPLITS, split_of
 from leadline.data.pairs import by_stem, pairs_of
-from leadline.data.table import DELIMITED
+from leadline.data.table import DELIMITED, check_no_pipe
 from leadline.errors import DataError
 
 _SHOWN = 5
@@ -131,6 +131,7 @@ def survey(root: str | Path) -> Folder:
         root: the folder.
     """
     root = Path(root).expanduser().absolute()
+    check_no_pipe(root)
     if not root.is_dir():
         got = f"a file, {root}" if root.exists() else f"no folder {root}"
         raise DataError("pictures must lie in a folder", got=got, do="Check its name")

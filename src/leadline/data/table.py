@@ -158,8 +158,19 @@ def no_end(path: Path) -> str:
     return f"{path}, a link to {os.readlink(path)}, where nothing is" if lost else ""
 
 
+def check_no_pipe(path: Path) -> None:
+    """Raise where a path is a pipe, a socket or a device: reading may wait for ever, and what was read is gone."""
+    if path.exists() and not (path.is_file() or path.is_dir()):
+        raise DataError(
+            "what is read must be a file or a folder, for it is read more than once",
+            got=f"{path}, {'a pipe' if path.is_fifo() else 'neither of them'}",
+            do="Write what comes out of it to a file, and name that; a .csv.gz or .txt.gz is read as it is",
+        )
+
+
 def check_file(path: Path) -> None:
     """Raise unless a table can lie there."""
+    check_no_pipe(path)
     if path.is_dir():
         inside = sorted(file.name for file in path.iterdir() if file.name.lower().endswith(ENDINGS))
         do = f"Name a file in it, such as {inside[0]}" if inside else "Name a file"

@@ -26,7 +26,7 @@ from typing import IO, cast
 from leadline.data.account import counted
 from leadline.data.encodings import NO_TEXT, marked, one_byte
 from leadline.data.folder import Lost, recent, shown, survey
-from leadline.data.table import ENDINGS, no_end
+from leadline.data.table import ENDINGS, check_no_pipe, no_end
 from leadline.errors import DataError, UserError
 from leadline.settings import given
 
@@ -403,6 +403,7 @@ def _no_text(place: Path, lost: Lost) -> DataError:
 
 def exists(place: Path) -> Path:
     """`place`, or the message that nothing is there."""
+    check_no_pipe(place)
     if leads := no_end(place):
         do = "Name the file itself, or mend the link"
         raise DataError("text must lie in a file or a folder", got=leads, do=do)
