@@ -261,3 +261,25 @@ def test_a_search_for_the_rate_is_not_stopped_by_the_one_that_suits(sales, capsy
     assert 1e-4 <= _answer(capsys)["best"]["lr"] <= 1e-1
     assert main([*line, "--lr", "0.1"]) == 2  # what is asked for twice still is
     assert "lr must be searched or given" in capsys.readouterr().err
+
+
+def test_an_answer_that_is_no_number_is_told(sales, capsys):
+    line = ["train", "sales.csv", "--target", "sales", "--time", "date", "--horizon", "3", "--dim", "4"]
+    assert main([*line, "--epochs", "1", "--folder", "run", "--no-report"]) == 0
+    lines = Path("sales.csv").read_text().splitlines(keepends=True)
+    Path("huge.csv").write_text("".join([*lines[:-3], "2009-10-01,9.96921e36\n", *lines[-2:]]))  # NetCDF's for missing
+    capsys.readouterr()
+    assert main(["predict", "run", "huge.csv"]) == 0
+    assert "note: 3 steps ahead without a forecast, the first of them 2010-01-01; look for" in capsys.readouterr().err
+    for name, first in (("steps", 1.0), ("huge-steps", 3e38)):
+        rows = [{"x": [first if k == 1 else 0.5, 0.1 * k], "y": "ab"[k % 2]} for k in range(40)]
+        Path(f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    line = ["train", "steps.jsonl", "--field", "x", "--target", "y", "--dim", "4", "--epochs", "1", "--no-report"]
+    assert main([*line, "--folder", "classes"]) == 0
+    capsys.readouterr()
+    assert main(["predict", "classes", "steps.jsonl"]) == 0
+    assert capsys.readouterr().err == ""
+    assert main(["predict", "classes", "huge-steps.jsonl"]) == 0
+    told = capsys.readouterr()
+    assert "note: 1 row without an answer that is a number, the first of them row 2; look for" in told.err
+    assert told.out.splitlines()[2].endswith("nan,nan")

@@ -85,6 +85,13 @@ def forecast_columns(trained: Run, table: Table, level: float | None) -> dict[st
         told = f"{who} {counted(min(short.values()), 'step')} where the model reads {window}"
         told += "; forecasts from so few steps are less certain than their intervals say"
         print(f"note: {told}; give it the last {window} or more", file=sys.stderr)
+    lost = [place for place, value in enumerate(found.predicted) if not math.isfinite(value)]
+    if lost:
+        whose = f" of {found.group} {found.series[lost[0]]}" if found.group else ""
+        told = (
+            f"{counted(len(lost), 'step')} ahead without a forecast, the first of them {found.moments[lost[0]]}{whose}"
+        )
+        print(f"note: {told}; look for values far beyond those of training, as 1e36 is", file=sys.stderr)
     for name, count in _unknown(cast(Windows, trained.inputs), table).items():
         told = f"{name} is empty at {counted(count, 'step')} ahead, though it must be known there"
         print(f"note: {told}; what is usual in training stands in for it", file=sys.stderr)

@@ -197,6 +197,7 @@ def class_columns(prediction: Any, target: Any, level: float | None) -> dict[str
     if isinstance(prediction, PointPrediction):  # it has no probabilities
         return columns
     chances = prediction.mean.double()
+    tell_of_nan(chances)
     if chances.dim() == 1:
         import torch
 
@@ -217,6 +218,7 @@ def number_columns(prediction: Any, level: float | None, ends: Sequence[str] = (
         level: of the interval, if the user asked for one.
         ends: how the names of several outputs end.
     """
+    tell_of_nan(prediction.mode)
     if isinstance(prediction, PointPrediction):
         return {"predicted": _cells(prediction.mode)}
     modes = getattr(prediction, "modes", None)
@@ -243,6 +245,14 @@ def number_columns(prediction: Any, level: float | None, ends: Sequence[str] = (
         for k in range(by_output.shape[1]):
             columns[f"{name}_{ends[k]}" if many else name] = _cells(by_output[:, k])
     return columns
+
+
+def tell_of_nan(values: Any) -> None:
+    """A note of the rows for which the model's answer is no number, as where what it read overflows."""
+    lost = values.reshape(len(values), -1).isnan().any(1).nonzero().flatten().tolist()
+    if lost:
+        told = f"{counted(len(lost), 'row')} without an answer that is a number, the first of them row {lost[0] + 1}"
+        print(f"note: {told}; look for values far beyond those of training, as 1e36 is", file=sys.stderr)
 
 
 def _cells(values: Any) -> list[str]:
