@@ -189,6 +189,17 @@ def test_what_is_wrong_in_a_table_is_named(tmp_path):
         ll.data.sequences(path, "label", sequence="id", order="t", each=False)
 
 
+def test_a_class_that_changes_within_a_few_sequences_alone_is_told(tmp_path):
+    path = tmp_path / "s.csv"
+    x, y = _lists()
+    _csv(path, x, [label if k != 3 else ["odd"] + [label] * (len(x[3]) - 1) for k, label in enumerate(y)])
+    told = "\n".join(ll.data.sequences(path, "label", sequence="id", order="t").account.notes)
+    assert "label is asked at every step, for it changes within 1 sequence, first in id s3, from line" in told
+    assert "changes" not in str(ll.data.sequences(path, "label", sequence="id", order="t", each=True).account)
+    _csv(path, x, [["odd", *[label] * (len(own) - 1)] for own, label in zip(x, y)])
+    assert "changes" not in str(ll.data.sequences(path, "label", sequence="id", order="t").account)
+
+
 def test_sequences_without_a_target_are_counted(tmp_path):
     rows = [{"x": [k % 2, k / 9], "y": None if k % 6 == 0 else "ab"[k % 2]} for k in range(60)]
     file = tmp_path / "some.jsonl"

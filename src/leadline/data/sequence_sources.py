@@ -167,8 +167,17 @@ def of_table(
     dates = moments_of(table, order).order
     parts = list(sequence_rows(table, sequence, order, dates))
     every = [[words[code] for code in codes[rows]] for _, rows in parts]
+    notes = [*table.notes, f"{len(table)} rows are {part}s of {counted(len(parts), one)}"]
     if each is None:
-        each = any(len({word for word in own if word is not None}) > 1 for own in every)
+        mixed = [k for k, own in enumerate(every) if len({word for word in own if word is not None}) > 1]
+        each = bool(mixed)
+        if 0 < 2 * len(mixed) < len(parts):  # a slip in a few rows, perhaps
+            name, rows = parts[mixed[0]]
+            first = f"{sequence} {name}, from {table.at(int(rows[0]))} on"
+            notes.append(
+                f"{target} is asked at every {part}, for it changes within {counted(len(mixed), one)}, first in "
+                f"{first}; where each {one} has but one, correct it there"
+            )
     asked: list[Any] = every
     if not each:
         asked = []
@@ -184,7 +193,6 @@ def of_table(
             asked.append(next(iter(known)))
     numbers = [int(table.numbers[rows.min()]) for _, rows in parts]
     stretches = [values[rows] for _, rows in parts]
-    notes = [*table.notes, f"{len(table)} rows are {part}s of {counted(len(parts), one)}"]
     return Found(
         stretches,
         asked,
