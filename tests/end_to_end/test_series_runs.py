@@ -254,6 +254,21 @@ def test_a_series_without_a_target_is_told_its_columns_and_one_to_forecast_with_
     assert "or leave out those between two steps." in told and "--gaps" not in told
 
 
+def test_a_table_to_forecast_must_have_every_column_of_training(sales, capsys):
+    rows = [f"{'ab'[k % 2]},{2000 + k // 2},{k % 7 + k % 2},{k % 5},{k % 3},{'xy'[k % 2]}" for k in range(80)]
+    Path("all.csv").write_text("\n".join(["shop,year,v,cost,promo,size", *rows]) + "\n")
+    line = ["train", "all.csv", "--target", "v", "--time", "year", "--group", "shop", "--horizon", "2", "--no-report"]
+    line += ["--known", "promo", "--static", "size", "--model", "Linear", "--epochs", "1", "--folder", "run"]
+    assert main(line) == 0
+    cells = [row.split(",") for row in Path("all.csv").read_text().split()]
+    for place, name in enumerate(cells[0]):
+        Path("few.csv").write_text("\n".join(",".join(row[:place] + row[place + 1 :]) for row in cells) + "\n")
+        capsys.readouterr()
+        assert main(["predict", "run", "few.csv"]) == 2
+        told = capsys.readouterr().err
+        assert f"few.csv must have the columns that the model was trained on. Got no column {name}, but " in told
+
+
 def test_a_search_for_the_rate_is_not_stopped_by_the_one_that_suits(sales, capsys):
     line = ["search", "sales.csv", "--target", "sales", "--time", "date", "--horizon", "3", "--model", "Linear"]
     line += ["--epochs", "1", "--trials", "2", "--space", "lr=log:1e-4:1e-1", "--folder", "found", "--json"]

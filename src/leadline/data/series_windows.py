@@ -38,7 +38,7 @@ from leadline.data.columns import Column, TableInputs
 from leadline.data.data import Split
 from leadline.data.inputs import Inputs
 from leadline.data.series_linear import Linear, season_ago
-from leadline.data.series_rows import Roles, Series, check_column, days_of_zones, series_of, with_dates
+from leadline.data.series_rows import Roles, Series, days_of_zones, series_of, with_dates
 from leadline.errors import DataError, ShapeError
 
 LEVELLED = ("count", "positive")  # kinds that stay as they are measured, where there are several series
@@ -259,11 +259,9 @@ class Windows(Inputs):
 
     def laid(self, table: Table) -> list[Laid]:
         """The series of a table in channels; one that training never saw has figures of its own."""
+        self._check_columns(table)
         table = days_of_zones(table)
         every, _, _ = series_of(table, self.roles, self.clock, self.comma)
-        for columns in (self.known, self.static):
-            for name in columns.names:
-                check_column(table, "a column that was read in training", name)
         empty = next((one for one in every if not len(one)), None)
         if empty is not None:
             raise DataError(
@@ -276,6 +274,19 @@ class Windows(Inputs):
             for columns in (self.known, self.static)
         )
         return [self._laid(one, known[one.rows], static[one.rows[0]]) for one in every]
+
+    def _check_columns(self, table: Table) -> None:
+        """Refuse a table without a column that was read in training."""
+        roles = self.roles
+        read = (roles.target, roles.time, roles.group, *roles.past, *self.known.names, *self.static.names)
+        absent = [name for name in dict.fromkeys(read) if name is not None and name not in table.columns]
+        if absent:
+            nameless = " in a file without a line of names" if table.nameless else ""
+            raise DataError(
+                f"{table.source} must have the columns that the model was trained on",
+                got=f"no column {', '.join(absent[:8])}{nameless}, but {', '.join(list(table.columns)[:8])}",
+                do="Add what is missing, and name columns as in training",
+            )
 
     def _laid(self, one: Series, known: np.ndarray, static: np.ndarray) -> Laid:
         at = self.place(one.name)
