@@ -119,7 +119,7 @@ def test_rows_without_text_or_target_are_refused(tmp_path, words):
             {"source": "review", "target": "mood", "task": "masked"},
             "a run on masked reads text alone.* source='review'.* task=\"pairs\" to",
         ),
-        ({}, "must be told its columns"),
+        ({}, "told its columns. Got none named, of review, mood, stars. Name them, such as text='review' and target="),
         ({"task": "pairs", "source": "review"}, "target must name"),
         ({"task": "spans"}, "text must name|two columns"),
         ({"text": ["review", "mood", "stars"], "target": "mood"}, "one column or two"),

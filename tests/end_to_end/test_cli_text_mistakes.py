@@ -495,3 +495,11 @@ def test_a_run_whose_text_has_moved_is_resumed_from_its_new_place(tmp_path, monk
     told = " ".join(capsys.readouterr().err.split())
     assert "the data of the run must be where they were. Got no " in told and "leadline resume run --data PLACE" in told
     assert main(["resume", "run", "--data", "moved"]) == 0
+
+
+def test_a_table_of_which_no_column_is_named_is_told_the_flags_with_its_own_columns(tmp_path, capsys):
+    (tmp_path / "a.jsonl").write_text("".join(json.dumps({"x": [k, 1], "y": "ab"[k % 2]}) + "\n" for k in range(9)))
+    assert main(["train", str(tmp_path / "a.jsonl")]) == 2
+    told = " ".join(capsys.readouterr().err.split())
+    assert "Got none named, of x, y. Name them, such as --text x and --target y for classes" in told
+    assert told.endswith("--text x alone for the next token, or --field x and --target y for sequences of numbers.")

@@ -272,8 +272,13 @@ def _task_of(
         return "classes"
     if text is not None or len(rows.table.columns) == 1:
         return "next"
+    names = list(rows.table.columns)
+    first, last = (names[0], names[-1]) if names else ("text", "target")
+    listed = rows.table.source.lower().endswith(JSON_LINES)
     raise UserError(
         "a table of text must be told its columns",
-        got=f"{given('text', text)} for the columns {', '.join(list(rows.table.columns)[:8])}",
-        do="Name them: text= and target= for classes, source= and target= for pairs, text= alone for the next token",
+        got=f"none named, of {', '.join(names[:8]) or 'a table without any'}",
+        do=f"Name them, such as text={first!r} and target={last!r} for classes, source={first!r} and target={last!r} "
+        f"for pairs, text={first!r} alone for the next token"
+        + (f", or field={first!r} and target={last!r} for sequences of numbers" if listed else ""),
     )
