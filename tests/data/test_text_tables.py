@@ -140,6 +140,13 @@ def test_a_column_of_text_alone_is_documents(tmp_path, words):
     assert "30 documents" in str(text(path, tokenizer=words, length=8).account)
 
 
+@pytest.mark.parametrize("ending", ["tsv", "csv"])
+def test_pairs_that_nothing_parts_are_told(tmp_path, words, ending):
+    (tmp_path / f"a.{ending}").write_text("\n".join(f"{_line(k)}    {_line(k + 500)}" for k in range(20)) + "\n")
+    with pytest.raises(DataError, match=r"two columns.* Got one, '.*'\. Part the two by a tab in a \.tsv"):
+        text(tmp_path / f"a.{ending}", task="pairs", tokenizer=words)
+
+
 def _tsv(tmp_path, name="eng-fra.tsv", count=40):
     path = tmp_path / name
     content = "\n".join(f'{_line(k)}.\t"{_line(k + 500, 4 + k % 5)}' for k in range(count))

@@ -109,6 +109,12 @@ def labelled(rows: Rows, text: str | Sequence[str] | None, target: str | None, h
 
 def paired(rows: Rows, source: str | None, target: str | None, how: Making) -> Data:
     """Texts and their translations."""
+    if len(rows.table.columns) == 1:
+        raise DataError(
+            f"{rows.table.source} must have two columns, one of texts and one of their translations",
+            got=f"one, {next(iter(rows.table.columns))!r}",
+            do="Part the two by a tab in a .tsv, and by a comma in a .csv",
+        )
     first, second = list(rows.table.columns)[:2] if rows.plain else (source, target)
     for role, name in (("source", first), ("target", second)):
         _check(rows.table, role, name)
