@@ -340,6 +340,13 @@ def test_gaps_are_filled_without_looking_ahead_and_never_asked():
     assert len(joined.train) + len(joined.val) + len(joined.test) > len(filled.train)
 
 
+def test_a_column_of_numbers_that_holds_a_word_is_left_out_with_that_word():
+    words = ["err" if k == 7 else str(k) for k in range(90)]
+    account = _made(_table(cost=words, size=[str(k) for k in range(90)])).account
+    assert "cost: left out, for 'err' in row 7 is no number" in account.columns
+    assert "size: number, read up to the moment of the forecast" in account.columns
+
+
 def test_missing_values_of_the_target_are_gaps():
     table = _table()
     table["v"][30] = None

@@ -46,6 +46,10 @@ def past_columns(table: Table, roles: Roles, others: Sequence[str], left_out: li
                 found.append(name)
                 continue
             item = "a flag"
+        if isinstance(item, Feature) and item.kind == "number":
+            row = int(np.flatnonzero(item.misfit)[0])
+            left_out.append(f"{name}: left out, for {shown(cells, row)} in {table.at(row)} is no number")
+            continue
         if roles.time is None and isinstance(item, Feature) and item.kind == "date":
             _check_ascending(table, roles, name, item.values)
             left_out.append(f"{name}: left out; rows are taken as they stand, unless this date is named as their time")
