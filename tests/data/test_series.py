@@ -340,6 +340,16 @@ def test_gaps_are_filled_without_looking_ahead_and_never_asked():
     assert len(joined.train) + len(joined.val) + len(joined.test) > len(filled.train)
 
 
+def test_dates_that_are_written_in_two_ways_are_told_with_one_of_each():
+    days = [f"2023-01-{k % 28 + 1:02d}" for k in range(90)]
+    with pytest.raises(DataError, match=r"Got '01\.03\.2023' in row 2, beside '2023-01-01' in row 0\. Write dates"):
+        _made({**_table(), "step": ["01.03.2023" if k == 2 else day for k, day in enumerate(days)]})
+    with pytest.raises(DataError, match=r"Got '01/02/23' in row 0\. Write dates .* with all digits of the year"):
+        _made({**_table(), "step": [f"01/{k % 28 + 2:02d}/23" for k in range(90)]})
+    with pytest.raises(DataError, match=r"Got an empty cell in row 2\. Fill it in"):
+        _made({**_table(), "step": ["" if k == 2 else day for k, day in enumerate(days)]})
+
+
 def test_a_column_of_numbers_that_holds_a_word_is_left_out_with_that_word():
     words = ["err" if k == 7 else str(k) for k in range(90)]
     account = _made(_table(cost=words, size=[str(k) for k in range(90)])).account

@@ -244,6 +244,10 @@ def test_a_series_without_a_target_is_told_its_columns_and_one_to_forecast_with_
     assert main(["evaluate", "run", "--data", "empty.csv"]) == 2
     told = capsys.readouterr().err
     assert "Fill it in, or pass only the rows after the last such row." in told and "--gaps" not in told
+    Path("word.csv").write_text("".join([*lines[:60], "2004-12-01,lots\n", *lines[61:]]))
+    assert main(["predict", "run", "word.csv"]) == 2
+    told = capsys.readouterr().err
+    assert "Got 'lots' in line 61. Correct the cell." in told and "another column" not in told
     Path("twice.csv").write_text("".join([*lines, lines[-1]]))
     assert main(["predict", "run", "twice.csv"]) == 2
     told = capsys.readouterr().err

@@ -34,8 +34,8 @@ _FIRST = {"mdy": "month", "dmy": "day"}  # orders between which 1/2/2024 leaves 
 _FINER = ("half", "quarter", "qtr", "month", "week", "day", "hour", "minute")  # what stands in a column of its own
 _SUNDAY = 3  # of days since the start of 1970, by sevens
 _WRITE = (
-    "Write dates in every row, and in one way, such as 2024-12-31, 2024-12-31 18:00, 2024-12-31 18:00+01:00, 2024-12, "
-    "Dec 2024, 2024Q4 or 2024-W05"
+    "Write dates in every row, in one way and with all digits of the year, such as 2024-12-31, 2024-12-31 18:00, "
+    "2024-12-31 18:00+01:00, 2024-12, Dec 2024, 2024Q4 or 2024-W05"
 )
 _REMEDY = (
     'train with gaps="fill" to carry the value before it on, or gaps="join" to take the rows around it as neighbours'
@@ -159,7 +159,7 @@ def series_of(
     if not len(table):
         raise DataError(f"{table.source} must have rows", got="none", do="Check that it was written whole")
     comma = comma or writes_comma(table.columns.values())
-    values, past = target_of(table, roles.target, comma), _past(table, roles.past, comma)
+    values, past = target_of(table, roles.target, comma, clock is not None), _past(table, roles.past, comma)
     times = moments_of(table, roles.time, "" if clock is None else clock.order)
     moments, dated = times.values, times.dated
     parts = [(name, rows[np.argsort(moments[rows], kind="stable")]) for name, rows in _groups(table, roles.group)]
@@ -209,8 +209,12 @@ def _clock_of(parts: dict[str, np.ndarray], times: Moments, gaps: str) -> Clock:
     return replace(found, form=times.form, order=times.order, look=times.look, zone=times.zone)
 
 
-def target_of(table: Table, name: str, comma: bool) -> np.ndarray:
-    """The numbers of a target, NaN where there is none."""
+def target_of(table: Table, name: str, comma: bool, learned: bool) -> np.ndarray:
+    """The numbers of a target, NaN where there is none.
+
+    Args:
+        learned: a run was trained on it, so that no other can be named.
+    """
     cells = table.columns[name]
     outcome = read_outcome(name, cells, comma)
     if outcome.values is None or outcome.misfit.any() or np.isinf(outcome.values).any():
@@ -219,7 +223,7 @@ def target_of(table: Table, name: str, comma: bool) -> np.ndarray:
         raise DataError(
             f"{name}, the target of a series, must hold finite numbers",
             got=f"{shown(cells, row)} in {table.at(row)}",
-            do="Correct the cell, or name another column as the target",
+            do="Correct the cell" if learned else "Correct the cell, or name another column as the target",
         )
     return outcome.values.astype(np.float64)
 
@@ -291,10 +295,11 @@ def moments_of(table: Table, name: str | None, order: str = "") -> Moments:
         odd = misfit | ~np.isfinite(numbers)
         wrong = odd if 0 < odd.sum() < wrong.sum() else wrong  # numbers, but for a few cells
         row = int(np.flatnonzero(wrong)[0])
-        got = shown(cells, row)
+        got, right = shown(cells, row), np.flatnonzero(~wrong)[:1]
+        beside = "".join(f", beside {shown(cells, int(k))} in {table.at(int(k))}" for k in right if got != EMPTY)
         raise DataError(
             f"{name}, the time, must be a date or a number in every row",
-            got=f"{got} in {table.at(row)}",
+            got=f"{got} in {table.at(row)}{beside}",
             do=f"Fill it in, or leave the {table.word} out" if got == EMPTY else _WRITE,
         )
     if cells is written and orders:
