@@ -140,6 +140,15 @@ def test_a_column_of_text_alone_is_documents(tmp_path, words):
     assert "30 documents" in str(text(path, tokenizer=words, length=8).account)
 
 
+@pytest.mark.parametrize("options", [{"task": "pairs"}, {"source": "column_1", "target": "column_2"}])
+def test_pairs_in_a_file_that_is_called_txt_are_told_what_to_call_it(tmp_path, words, options):
+    place = _tsv(tmp_path).rename(tmp_path / "fra.txt")  # as they come from manythings.org
+    with pytest.raises(
+        DataError, match=r"Got fra\.txt\. If a tab parts the columns of its lines, call it fra\.tsv; else"
+    ):
+        text(place, tokenizer=words, **options)
+
+
 @pytest.mark.parametrize("ending", ["tsv", "csv"])
 def test_pairs_that_nothing_parts_are_told(tmp_path, words, ending):
     (tmp_path / f"a.{ending}").write_text("\n".join(f"{_line(k)}    {_line(k + 500)}" for k in range(20)) + "\n")

@@ -144,7 +144,10 @@ def text(
         )
     elif task != "tags" and (text or source or target or task not in (None, *_STREAMS)):
         what = f"task {task} needs" if task not in (None, *_STREAMS) else "text, source and target columns need"
-        raise DataError(f"{what} a table", got=place.name, do=f"Name one that ends in {', '.join(TABLES)}")
+        do = f"Name one that ends in {', '.join(TABLES)}"
+        if place.suffix.lower() == ".txt":
+            do = f"If a tab parts the columns of its lines, call it {place.stem}.tsv; else {do[0].lower()}{do[1:]}"
+        raise DataError(f"{what} a table", got=place.name, do=do)
     if p_hidden is not None and task != "masked":
         what = f"p_hidden={p_hidden} for task {task or 'next'}"
         raise UserError(
