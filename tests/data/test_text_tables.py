@@ -452,6 +452,16 @@ def test_lists_that_are_no_tagged_words_are_told(tmp_path, words, row, options, 
         text(_listed(tmp_path / "a.jsonl", [row] * 5), tokenizer=words, **options)
 
 
+def test_lists_of_tagged_words_in_a_csv_are_to_be_named(tmp_path, capsys):
+    path = _listed(tmp_path / "a.csv", [{"words": ["a", "b"], "tags": ["D", "N"]}] * 20)
+    assert main(["train", str(path), "--task", "tags"]) == 2
+    told = " ".join(capsys.readouterr().err.split())
+    assert "or, if two columns hold lists, name them, as --text words and --target tags." in told
+    (tmp_path / "a.tsv").write_text("the\tD\ncat\tN\n\n" * 20)
+    assert main(["train", str(tmp_path / "a.tsv")]) == 2
+    assert "for a word and its tag in each line, --task tags." in " ".join(capsys.readouterr().err.split())
+
+
 def test_tags_are_of_a_file_of_tagged_words(tmp_path):
     (tmp_path / "a.txt").write_text("the D\ncat N\n\n" * 5)
     with pytest.raises(DataError, match=r"tags must be of a file of tagged words.*Got a\.txt and names of columns"):

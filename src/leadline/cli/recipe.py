@@ -68,7 +68,7 @@ def make_data(what: str, options: dict[str, Any]) -> Data:
         texts = ""
         if name == "table":
             texts = ". To learn from text, add --text with a column too; for translations, --source and --target, or "
-            texts += "--task pairs where two columns have no names"
+            texts += "--task pairs where two columns have no names; for a word and its tag in each line, --task tags"
         raise DataError(
             f"a table needs --target, the column to predict, and {what} must have it",
             got="no --target",

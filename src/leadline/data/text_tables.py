@@ -208,12 +208,13 @@ def _of_sentences(
         columns: of words and tags, in a table.
     """
     if len(said) < LEAST:
+        do = "Add rows with a list of words, and one of as many tags"
+        if columns is None:
+            do = 'Write a line "word tag" for each word, and a blank line between sentences'
+            if rows.table.source.lower().endswith(DELIMITED):
+                do += '; or, if two columns hold lists, name them, as text="words" and target="tags"'
         raise DataError(
-            f"{rows.table.source} must hold at least {LEAST} sentences of tagged words",
-            got=f"{len(said)}",
-            do='Write a line "word tag" for each word, and a blank line between sentences'
-            if columns is None
-            else "Add rows with a list of words, and one of as many tags",
+            f"{rows.table.source} must hold at least {LEAST} sentences of tagged words", got=f"{len(said)}", do=do
         )
     names = sorted({tag for own in tags for tag in own if tag is not None})
     code = {name: k for k, name in enumerate(names)}
