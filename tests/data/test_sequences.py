@@ -189,6 +189,19 @@ def test_what_is_wrong_in_a_table_is_named(tmp_path):
         ll.data.sequences(path, "label", sequence="id", order="t", each=False)
 
 
+def test_a_sequence_whose_name_has_a_space_in_some_rows_is_one(tmp_path):
+    x, y = _lists()
+    for name, end in (("plain", ""), ("spaces", " ")):
+        _csv(tmp_path / f"{name}.csv", x, y)
+        lines = (tmp_path / f"{name}.csv").read_text().splitlines()
+        lines[1:] = [line.replace(",", f"{end},", 1) if k % 2 else line for k, line in enumerate(lines[1:])]
+        (tmp_path / f"{name}.csv").write_text("\n".join(lines) + "\n")
+    one, two = (
+        ll.data.sequences(tmp_path / f"{name}.csv", "label", sequence="id", order="t") for name in ("plain", "spaces")
+    )
+    assert two.account.read == 30 and torch.equal(one.train.x, two.train.x) and torch.equal(one.test.y, two.test.y)
+
+
 def test_a_class_that_changes_within_a_few_sequences_alone_is_told(tmp_path):
     path = tmp_path / "s.csv"
     x, y = _lists()

@@ -33,7 +33,7 @@ def _table(count: int = 90, **columns) -> dict:
     return {"step": list(range(count)), "v": _noise(count).tolist(), **columns}
 
 
-def _made(table: dict | None = None, **options):
+def _made(table: dict | str | None = None, **options):
     return ll.data.series(
         table or _table(),
         "v",
@@ -338,6 +338,16 @@ def test_gaps_are_filled_without_looking_ahead_and_never_asked():
     np.testing.assert_allclose(filled.train.x[rows[21], :, 0], (v[16:22] - shift) / scale, rtol=1e-4, atol=1e-5)
     joined = _made(table, gaps="join")
     assert len(joined.train) + len(joined.val) + len(joined.test) > len(filled.train)
+
+
+def test_a_series_whose_name_has_a_space_in_some_rows_keeps_all_of_them(tmp_path):
+    rows = [(shop, k, (k * k) % 11 + k / 9) for shop in "AB" for k in range(80)]
+    for name, end in (("plain", ""), ("spaces", " ")):
+        lines = (f"{shop}{end if k >= 40 else ''},{k},{v}" for shop, k, v in rows)
+        (tmp_path / f"{name}.csv").write_text("\n".join(["shop,step,v", *lines]) + "\n")
+    one, two = (_made(str(tmp_path / f"{name}.csv"), group="shop") for name in ("plain", "spaces"))
+    assert torch.equal(one.train.x, two.train.x) and torch.equal(one.test.y, two.test.y) and len(one.test)
+    assert [figures.name for figures in two.inputs.figures] == ["A", "B"]
 
 
 def test_dates_that_are_written_in_two_ways_are_told_with_one_of_each():

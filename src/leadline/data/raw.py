@@ -163,10 +163,19 @@ def read_numbers(cells: Cells, style: str = "", comma: bool = False) -> tuple[np
 
 
 def words_of(cells: Cells) -> tuple[list[str | None], np.ndarray]:
-    """The distinct cells as words, None where the value is missing, and for each row which of them it holds."""
+    """The distinct cells as words, None where the value is missing, and for each row which of them it holds.
+
+    >>> words, codes = words_of(Text(["A", "B", "A ", "NA", ""]))
+    >>> words, codes.tolist()
+    (['A', 'B', None], [0, 1, 0, 2, 2])
+    """
     if isinstance(cells, Text):
-        words, codes = cells.distinct()
-        return [None if word is None or word.strip() in MISSING else word.strip() for word in words], codes
+        written, codes = cells.distinct()
+        words = [None if word is None or word.strip() in MISSING else word.strip() for word in written]
+        code = {word: k for k, word in enumerate(dict.fromkeys(words))}
+        if len(code) < len(words):  # some differ by spaces alone, or lack a value in two ways
+            codes = np.array([code[word] for word in words])[codes]
+        return list(code), codes
     values, codes = np.unique(cells, return_inverse=True)
     if values.dtype.kind == "f":
         return [None if math.isnan(value) else plain_text(value) for value in values.tolist()], codes
