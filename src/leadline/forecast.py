@@ -19,7 +19,7 @@ from torch import Tensor
 
 from leadline.data.cells import table_of
 from leadline.data.data import Split
-from leadline.data.series_rows import with_dates
+from leadline.data.series_moments import with_dates
 from leadline.data.series_windows import Laid, Windows
 from leadline.data.table import read_rows
 from leadline.engine.forecast_scores import LEVEL, Scores, centre_of, interval_of, judged

@@ -13,7 +13,7 @@ import torch
 
 import leadline as ll
 from leadline.data.cells import table_of
-from leadline.data.series_rows import days_of_zones, moments_of
+from leadline.data.series_moments import days_of_zones, moments_of
 from leadline.data.table import read_rows
 from leadline.forecast import forecast
 

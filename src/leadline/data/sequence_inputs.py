@@ -22,7 +22,7 @@ from leadline.data.account import counted
 from leadline.data.cells import Table, table_of
 from leadline.data.inputs import Inputs
 from leadline.data.raw import read_numbers, shown, words_of, writes_comma
-from leadline.data.series_rows import moments_of
+from leadline.data.series_moments import moments_of
 from leadline.errors import DataError, ShapeError
 from leadline.settings import given
 

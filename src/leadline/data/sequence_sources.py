@@ -24,7 +24,7 @@ from leadline.data.npz import arrays_of
 from leadline.data.raw import words_of, writes_comma
 from leadline.data.sequence_columns import lists_in, read_list, rows_with_lists
 from leadline.data.sequence_inputs import numbers_of, sequence_rows, stretch
-from leadline.data.series_rows import moments_of
+from leadline.data.series_moments import moments_of
 from leadline.data.text_files import find_texts
 from leadline.data.text_rows import JSON_LINES, json_objects
 from leadline.errors import DataError, ShapeError, UserError

@@ -33,6 +33,7 @@ from leadline.data.series_columns import (
     fitted_columns,
     past_columns,
 )
+from leadline.data.series_moments import days_of_zones, with_dates
 from leadline.data.series_parts import (
     check_parts,
     cuts_of,
@@ -43,7 +44,7 @@ from leadline.data.series_parts import (
     too_broken,
     until_of,
 )
-from leadline.data.series_rows import GAPS, Roles, days_of_zones, series_of, with_dates
+from leadline.data.series_rows import GAPS, Roles, series_of
 from leadline.data.series_season import drifts, season_and_window, swings
 from leadline.data.series_windows import LEVELLED, Figures, Windows
 from leadline.data.table import rows_of

@@ -38,7 +38,8 @@ from leadline.data.columns import Column, TableInputs
 from leadline.data.data import Split
 from leadline.data.inputs import Inputs
 from leadline.data.series_linear import Linear, season_ago
-from leadline.data.series_rows import Roles, Series, days_of_zones, series_of, with_dates
+from leadline.data.series_moments import days_of_zones, with_dates
+from leadline.data.series_rows import Roles, Series, series_of
 from leadline.errors import DataError, ShapeError
 
 LEVELLED = ("count", "positive")  # kinds that stay as they are measured, where there are several series
