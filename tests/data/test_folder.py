@@ -11,6 +11,7 @@ import pytest
 from leadline.data import find_task, folder
 from leadline.data.folder import Folder, mask_of, survey
 from leadline.data.pairs import pairs_of
+from leadline.data.text_files import find_texts
 
 
 def holding(*names, others=()):
@@ -64,6 +65,14 @@ def test_pairs_take_time_in_proportion():
     began = time.perf_counter()
     assert len(mask_of(many)) == 3000
     assert time.perf_counter() - began < 2.0  # 7 s where each picture looks at all folders
+
+
+def test_a_link_that_leads_to_itself_is_a_file_that_cannot_be_read(tmp_path):
+    (tmp_path / "a.txt").write_text("one two three " * 20)
+    (tmp_path / "loop").symlink_to("loop")
+    found = survey(tmp_path)
+    assert found.others == ("a.txt", "loop") and found.stamps["loop"] == (-1, 0)
+    assert find_texts(tmp_path).lost.names == {"cannot be read (Too many levels of symbolic links)": ["loop"]}
 
 
 def test_links_to_one_folder_are_walked_by_name_and_after_folders(tmp_path):

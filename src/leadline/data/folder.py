@@ -148,7 +148,7 @@ def survey(root: str | Path) -> Folder:
                 hidden += 1
             elif _is_special(entry):
                 special.append(name)
-            elif not entry.is_dir():
+            elif not _is_folder(entry):
                 (pictures if name.lower().endswith(PICTURES) else others).append(name)
                 stamps[name] = _stamp(entry)
     return Folder(root, tuple(sorted(pictures)), tuple(sorted(others)), hidden, stamps, places, tuple(sorted(special)))
@@ -184,7 +184,7 @@ def _walk(root: Path) -> Iterator[tuple[str, str]]:
         below, place = waiting.pop()
         yield below, place
         for entry in _entries(place):
-            if _is_hidden(entry) or not entry.is_dir():
+            if _is_hidden(entry) or not _is_folder(entry):
                 continue
             if entry.is_symlink():
                 links.append((f"{below}{entry.name}/", entry.path))
@@ -195,6 +195,14 @@ def _walk(root: Path) -> Iterator[tuple[str, str]]:
 
 def _is_hidden(entry: os.DirEntry[str]) -> bool:
     return entry.name.startswith((".", "__MACOSX", "Thumbs.db", "desktop.ini"))
+
+
+def _is_folder(entry: os.DirEntry[str]) -> bool:
+    """Whether it is a folder, or a link to one; a link that leads to itself is none."""
+    try:
+        return entry.is_dir()
+    except OSError:
+        return False
 
 
 def _is_special(entry: os.DirEntry[str]) -> bool:
