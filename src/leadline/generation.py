@@ -19,7 +19,7 @@ from torch import Tensor, nn
 from leadline.data.inputs import Inputs
 from leadline.engine.decoder import Decodable, scorer_of
 from leadline.errors import UserError
-from leadline.settings import texts, whole
+from leadline.settings import given, texts, whole
 from leadline.text.beam import beam_search
 from leadline.text.choosing import AfterPrompts, Choice, Constraint
 from leadline.text.decoding import Generated, NewToken, checked
@@ -104,10 +104,12 @@ def generate(
         on_text: called as text comes, with the number of the text.
     """
     tokens = _of_words(inputs)
+    beams, count = whole("beams", beams, 1, MOST_BEAMS, usual=4), whole("count", count)
+    likely = {"top_k": top_k, "top_p": top_p, "min_p": min_p}
     if temperature is None:
-        asked_to_draw = count > 1 or any(value is not None for value in (top_k, top_p, min_p))
+        asked_to_draw = count > 1 or any(value is not None for value in likely.values())
         temperature = 0.0 if tokens.task == "pairs" and beams == 1 and not asked_to_draw else 1.0
-    drawn = {"temperature": temperature != 1, "top_k": top_k, "top_p": top_p, "min_p": min_p}
+    drawn = {"temperature": temperature != 1, **likely, "repetition": repetition != 1}
     if beams > 1 and any(drawn.values()):
         named = next(name for name, value in drawn.items() if value)
         raise UserError(
@@ -115,12 +117,16 @@ def generate(
             got=f"{named} beside beams={beams}",
             do="Leave one of them out",
         )
+    searched = {"groups": (groups, 1), "diversity": (diversity, 0), "penalty": (penalty, 1), "early": (early, False)}
+    for name, (value, usual) in searched.items() if beams == 1 else ():
+        if value != usual:
+            got = f"{given(name, value)} beside beams=1"
+            raise UserError(f"{name} is for a search with beams", got=got, do="Pass beams=6, or leave it out")
     asked, stops = texts("prompts", prompts), texts("stop", stop)
     if not asked:
         raise UserError("there must be a prompt", got="none", do='Pass "" for a text from its beginning')
     rows, source = _rows(tokens, asked)
-    beams = whole("beams", beams, 1, MOST_BEAMS, usual=4)
-    count, most, seed = whole("count", count), whole("most", most), whole("seed", seed, 0, 2**62 - 1)
+    most, seed = whole("most", most), whole("seed", seed, 0, 2**62 - 1)
     own = tokens.tokenizer
     end = Stop(() if own.end is None else (own.end,), stops, own.bytes_of)
     may_come = _may_come(tokens, allowed, most)

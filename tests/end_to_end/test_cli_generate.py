@@ -3,6 +3,7 @@
 import gzip
 import io
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -188,10 +189,26 @@ def test_a_model_without_a_cache_writes_the_same(run):
     assert [text.text for text in plain] == [text.text for text in trained.generate(["the cat", "a"], **options)]
 
 
-@pytest.mark.parametrize("word", ["--temperature 0.5", "--top-k 3", "--top-p 0.9"])
+@pytest.mark.parametrize("word", ["--temperature 0.5", "--top-k 3", "--top-p 0.9", "--repetition 2"])
 def test_words_are_drawn_or_searched_for_and_not_both(run, word, capsys):
     assert main(["generate", run, "--prompt", "a dog", "--beams", "3", *word.split()]) == 2
     assert "beams search" in " ".join(capsys.readouterr().err.split())
+
+
+@pytest.mark.parametrize(
+    "options, message",
+    [
+        ({"groups": 2}, "groups is for a search with beams. Got groups=2 beside beams=1. Pass beams=6"),
+        ({"diversity": 0.5}, "diversity is for a search with beams"),
+        ({"penalty": 2.0}, "penalty is for a search with beams"),
+        ({"early": True}, "early is for a search with beams"),
+        ({"count": "2"}, "count must be a whole number of at least 1. Got count='2' (text). Write count=2"),
+        ({"beams": "2"}, "beams must be a whole number from 1 to 1024. Got beams='2' (text). Write beams=2"),
+    ],
+)
+def test_an_option_that_would_do_nothing_or_is_no_number_is_refused(run, options, message):
+    with pytest.raises(UserError, match=re.escape(message)):
+        ll.load(run).generate("a dog", 5, **options)
 
 
 def test_a_folder_is_no_file_of_texts(run, tmp_path, capsys):
