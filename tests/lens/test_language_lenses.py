@@ -243,6 +243,21 @@ def test_neighbours_are_the_largest_cosines():
         embedding_neighbours(net, "cat")
 
 
+@pytest.mark.parametrize(
+    "lens, options, message",
+    [
+        (next_token, {"place": 8}, "place must be a whole number from -4 to 3. Got place=8"),
+        (next_token, {"place": 1.5}, "place must be a whole number from -4 to 3"),
+        (next_token, {"row": 2}, "row must be a whole number from 0 to 1. Got row=2"),
+        (token_attribution, {"place": -5}, "place must be a whole number from -4 to 3. Got place=-5"),
+        (token_attribution, {"target": 99}, "target must be a whole number from -11 to 10. Got target=99"),
+    ],
+)
+def test_a_place_beyond_the_scores_is_told(lens, options, message):
+    with pytest.raises(UserError, match=message):
+        lens(GPT.tiny(), torch.tensor([[3, 1, 4, 1], [5, 9, 2, 6]]), **options)
+
+
 def test_the_next_token_and_its_tail():
     net = small_gpt()
     view = next_token(net, X, row=1, place=3, top_k=3, top_p=0.8, temperature=2.0)

@@ -110,7 +110,7 @@ def next_token(
             got=f"an output of shape {tuple(out.shape)}",
             do="Take a model of language, such as GPT",
         )
-    at = range(out.shape[1])[place]
+    row, at = whole("row", row, 0, len(out) - 1), whole("place", place, -out.shape[1], out.shape[1] - 1) % out.shape[1]
     p = (out[row, at].double() / real("temperature", temperature, 0, above=True, usual=1.0)).softmax(-1).cpu()
     values, order = p.sort(descending=True, stable=True)
     k = whole("top_k", top_k, 1, len(p), usual=10)

@@ -125,7 +125,7 @@ def token_attribution(
     net, x = seen.model, seen.x
     with at_rest(net):
         out = net(x)
-        at = None if out.dim() == 2 else range(out.shape[1])[place]
+        at = None if out.dim() == 2 else whole("place", place, -out.shape[1], out.shape[1] - 1) % out.shape[1]
         codes = _asked(out if at is None else out[:, at], target)
         score = lambda found: (found if at is None else found[:, at]).gather(1, codes[:, None])[:, 0]  # noqa: E731
         if kind == "occlusion":
@@ -151,7 +151,8 @@ def token_attribution(
 def _asked(out: Tensor, target: int | None) -> Tensor:
     if target is None:
         return out.argmax(1)
-    return torch.full((len(out),), range(out.shape[1])[target], device=out.device)
+    num = out.shape[1]
+    return torch.full((len(out),), whole("target", target, -num, num - 1) % num, device=out.device)
 
 
 def _hides(seen: Read) -> int:
