@@ -38,5 +38,7 @@ def test_few_merges_and_wrong_arguments():
         vocabulary(" \n")
     with pytest.raises(UserError, match="most"):
         vocabulary(most=0)
+    with pytest.raises(UserError, match="text must be text. Got text=5"):
+        vocabulary(5)
     with pytest.raises(UserError, match="at must be"):
         vocabulary(at=[-1])

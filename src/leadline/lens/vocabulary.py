@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from leadline.errors import DataError
+from leadline.errors import DataError, UserError
 from leadline.lens.style import FULL, HUES, INK, SOFT, blank, label, styled
 from leadline.lens.view import View
 from leadline.reference.bpe import RHYME, byte_pairs, characters, frequencies
-from leadline.settings import whole
+from leadline.settings import given, whole
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -95,6 +95,8 @@ def vocabulary(text: str = RHYME, at: Sequence[int] = (0, 1, 2, 22), *, most: in
     """
     whole("most", 1 if most is None else most, 1)
     at = [whole("at", done, 0) for done in at]
+    if not isinstance(text, str):
+        raise UserError("text must be text", got=given("text", text), do="Join several texts: '\\n'.join(texts)")
     tokens = characters(text)
     if not tokens:
         raise DataError("a text must have words", got="none", do="Pass a text that is not empty")
