@@ -258,6 +258,14 @@ def test_a_place_beyond_the_scores_is_told(lens, options, message):
         lens(GPT.tiny(), torch.tensor([[3, 1, 4, 1], [5, 9, 2, 6]]), **options)
 
 
+def test_neighbours_take_any_whole_number_and_tell_what_is_none():
+    net = small_gpt()
+    assert embedding_neighbours(net, next_token(net, X).tokens[0], num=2).words
+    for wrong, message in ((2.5, "token must be a whole"), (None, "token must be"), ([], "there must be a token")):
+        with pytest.raises(UserError, match=message):
+            embedding_neighbours(net, wrong)
+
+
 def test_the_next_token_and_its_tail():
     net = small_gpt()
     view = next_token(net, X, row=1, place=3, top_k=3, top_p=0.8, temperature=2.0)

@@ -10,7 +10,7 @@ Notation   e_v -> row v of the table
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -79,7 +79,9 @@ def embedding_neighbours(
     inputs: Inputs = getattr(model, "inputs", Identity()) if isinstance(model, Fitted) else Identity()
     net = model.model if isinstance(model, Fitted) else model
     weight = _table(net, table).weight.detach().double().cpu()
-    listed = [tokens] if isinstance(tokens, (str, int)) else list(tokens)
+    listed = list(tokens) if isinstance(tokens, Iterable) and not isinstance(tokens, str) else [tokens]
+    if not listed:
+        raise UserError("there must be a token", got="none", do="Pass a token or several")
     codes = [_code(token, inputs, len(weight)) for token in listed]
     num = whole("num", num, 1, len(weight) - 1, usual=8)
     e = weight - weight.mean(0) if centred else weight
@@ -116,7 +118,7 @@ def _code(token: str | int, inputs: Inputs, size: int) -> int:
         found = own.id(token)
         cut = [found] if found is not None else own.encode(token)
         if len(cut) != 1:
-            parts = " ".join(word(inputs, code) for code in cut)
+            parts = " ".join(word(inputs, code) for code in cut) or "none"
             raise UserError(
                 "a word must be a single token", got=f"{token!r}, which is {parts}", do="Ask about one of them"
             )
