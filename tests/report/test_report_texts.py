@@ -17,6 +17,7 @@ from leadline.report import Facts
 from leadline.report.page import page
 from leadline.report.results import results
 from leadline.report.texts import Seen, _along, _written, surprise, texts
+from leadline.report.words import escape
 from leadline.text import Tokenizer
 
 EVIL = "<script>alert(1)</script> & <b>bold</b>"
@@ -178,3 +179,9 @@ def test_words_behind_others_keep_the_space_before_them():
     inner.add_special_tokens(["[PAD]", "[SEP]"])
     seen = Seen(torch.nn.Identity(), Tokens("next", 8, Tokenizer(inner)), *[torch.zeros(1, 1)] * 3)
     assert [seen.text([4, 5, 2, 3], behind) for behind in ([], [3])] == ["cats ■\nthe", " cats ■\nthe"]
+
+
+def test_signs_that_no_page_may_hold_are_pictures_of_them(tmp_path):
+    assert escape("a\0b\x1b[2J\x7f\x85\n\tc") == "a␀b␛[2J␡�\n\tc"
+    html = str(texts(facts_of(stories(tmp_path, "next"), "GPT", dim=16, num_layers=1, num_heads=2), "test", drawn([])))
+    assert not re.search(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]", html) and re.search("[␀-␟]", html)

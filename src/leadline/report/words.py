@@ -7,16 +7,19 @@ import math
 from typing import Any
 
 SPACE = "\u00a0"  # between digits, and before a unit: a line does not break there
+#: signs that no page may hold, as pictures of themselves
+_PICTURES = {code: 0x2400 + code for code in range(32) if chr(code) not in "\t\n\r"} | {0x7F: "␡"}
+_PICTURES |= dict.fromkeys(range(0x80, 0xA0), "�")
 PARTS = ("accuracy",)  # metrics that are a part of the whole, shown in per cent
 
 
 def escape(value: Any) -> str:
     """Any value as text that HTML shows and never obeys.
 
-    >>> escape("<b>")
-    '&lt;b&gt;'
+    >>> escape("<b>"), escape(chr(27))
+    ('&lt;b&gt;', '␛')
     """
-    return html.escape(_sound(str(value)), quote=True)
+    return html.escape(_sound(str(value)).translate(_PICTURES), quote=True)
 
 
 def shorten(name: Any, length: int = 18) -> str:
