@@ -260,6 +260,13 @@ def test_ids_of_any_container_are_decoded(made):
             made["bpe"].decode(wrong)
 
 
+@pytest.mark.parametrize("ids", [[1.5], ["a"], None, 3, torch.tensor(3), np.array([1.0]), [[1, 2]]])
+def test_ids_must_be_whole_numbers(made, ids):
+    for kind in ("bpe", "words"):
+        with pytest.raises(UserError, match=r"token ids must be whole numbers. Got .* Pass a list of them"):
+            made[kind].decode(ids)
+
+
 def test_bpe_dropout(made):
     tokenizer = made["bpe"]
     text = RHYME * 2 + " <end> naïve"

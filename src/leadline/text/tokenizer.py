@@ -14,6 +14,7 @@ import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
+from operator import index
 from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING, Any
@@ -21,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from leadline.errors import DataError, UserError
-from leadline.settings import real, whole
+from leadline.settings import given, real, whole
 from leadline.text.alphabet import bytes_of, fallback
 from leadline.text.bpe_dropout import merged
 from leadline.text.corpus import cut
@@ -400,7 +401,12 @@ text of a tokenizer.json.
         return {(a, b): rank for rank, (a, b) in enumerate(pairs)}
 
     def _checked(self, ids: Iterable[int]) -> list[int]:
-        codes: list[int] = ids.tolist() if hasattr(ids, "tolist") else [int(code) for code in ids]
+        try:
+            codes = [index(code) for code in (ids.tolist() if hasattr(ids, "tolist") else ids)]
+        except TypeError:
+            raise UserError(
+                "token ids must be whole numbers", got=given("ids", ids), do="Pass a list of them, as encode gives"
+            ) from None
         if codes and not 0 <= min(codes) <= max(codes) < self.num_tokens:
             worst = min(codes) if min(codes) < 0 else max(codes)
             raise UserError(
