@@ -254,6 +254,8 @@ def test_several_prompts_are_answered_as_each_alone(run, tmp_path, capsys, monke
         monkeypatch.setattr("leadline.cli.generate._TOGETHER", together)
         found = answer(capsys, *line, "--prompt-file", tmp_path / "beginnings.txt", "--lines")["texts"]
         assert [text["text"] for text in found] == [text["text"] for text in alone]
+    main(["generate", *map(str, line), "--prompt-file", str(tmp_path / "beginnings.txt"), "--lines"])
+    assert "note: 1 empty line left out (line 2)" in capsys.readouterr().err
     asked = answer(capsys, *line, "--prompt", "the cat", "--prompt", "a dog ran", "--prompt", "the")["texts"]
     assert asked == found and "a dog ran to the door" in printed(capsys, *line, "--prompt", "the", "--prompt", "a dog")
     drawn = (run, "--prompt", "the", "--prompt", "a", "--prompt", "", "--count", 2, "--seed", 5)

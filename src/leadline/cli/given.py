@@ -9,6 +9,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+from leadline.data.delimited import empty_lines
 from leadline.data.text_files import find_texts
 from leadline.errors import DataError
 
@@ -37,11 +38,13 @@ def text_of(name: str, what: str) -> str:
 
 
 def lines_of(name: str, what: str) -> dict[int, str]:
-    """The lines that hold something, by their numbers."""
+    """The lines that hold something, by their numbers; with a note of those between them that hold nothing."""
     lines = {number: line for number, line in enumerate(text_of(name, what).split("\n"), 1) if line.strip()}
     if not lines:
         held = "nothing on standard input" if name == PIPED else f"{name}, which has none"
         raise DataError(f"{what} must hold texts, one a line", got=held, do="Write at least one line of text")
+    for note in empty_lines([number for number in range(1, max(lines)) if number not in lines]):
+        print(f"note: {note}", file=sys.stderr)
     return lines
 
 

@@ -24,7 +24,6 @@ from torch import Tensor
 from leadline.cli.given import PIPED, lines_of
 from leadline.data.account import counted
 from leadline.data.cells import Table, Text
-from leadline.data.delimited import empty_lines
 from leadline.data.tagged_rows import words_in
 from leadline.data.text_rows import TABLES, TAGGED, is_numbered, read_text_table, sentences
 from leadline.data.text_tables import lacking, word_tokens
@@ -58,8 +57,6 @@ def table_of(path: Path, inputs: Tokens, known: Sequence[str] = ()) -> tuple[Tab
             got=f"{path.name}, lines of text",
             do=f"Write a .csv with the columns {' and '.join(inputs.names)}",
         )
-    for note in empty_lines([number for number in range(1, max(lines)) if number not in lines]):
-        print(f"note: {note}", file=sys.stderr)
     texts = list(lines.values())
     return Table({"text": Text(texts)}, np.array(list(lines)), "line", path.name), [[text] for text in texts]
 
