@@ -120,6 +120,11 @@ def test_headline_tells_the_numbers_of_the_test_split(classes):
         assert told in text, told
 
 
+def test_a_long_name_of_a_model_may_go_on_below(classes):
+    config = {**classes.config, "model": {"name": "EncoderDecoder"}}
+    assert '<div class="value">Encoder<wbr>Decoder</div>' in page(replace(classes, config=config)).html
+
+
 def test_sections_of_classes(classes):
     reader = read(classes)
     assert reader.sections == ["metrics", "learning", "results", "doctor", "data", "repeat", "config"]

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -118,7 +119,7 @@ def _headline(facts: Facts) -> str:
         )
         sentence = f'<p class="verdict">{said}</p>'
     tiles = "".join(
-        f'<div class="tile"><div class="name">{escape(name)}</div><div class="value">{escape(value)}</div>'
+        f'<div class="tile"><div class="name">{escape(name)}</div><div class="value">{_parted(value)}</div>'
         f'<div class="more">{escape(more)}</div></div>'
         for name, value, more in _tiles(facts)
     )
@@ -127,6 +128,11 @@ def _headline(facts: Facts) -> str:
         f'<div class="hero{"" if score else " alone"}">{score}<div class="card"><div class="tiles">{tiles}</div>'
         f"{sentence}</div></div>"
     )
+
+
+def _parted(name: str) -> str:
+    """A name that may go on in a second line before a capital: EncoderDecoder is wider than its tile."""
+    return re.sub("(?<=[a-z])(?=[A-Z])", "<wbr>", escape(name))
 
 
 def _subtitle(facts: Facts) -> str:
