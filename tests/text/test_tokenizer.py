@@ -314,6 +314,11 @@ def test_layouts_of_hugging_face(tmp_path):
     assert loaded.decode([6, 9, 8], after=[2, 5]) == " sea,ide"  # after a word stands a space
     stream = loaded.stream(after=[2, 5])
     assert "".join(map(stream.add, [8, 6])) + stream.end() == "ide sea"
+    ids, asked, decode = torch.randint(5, 13, (300,)).tolist(), [], loaded.decode
+    loaded.decode = lambda ids, after=(): asked.append(len(ids) + len(after)) or decode(ids, after)
+    stream = loaded.stream()
+    assert "".join(map(stream.add, ids)) + stream.end() == decode(ids)
+    assert max(asked) < 40, "all that came before is decoded again for each token"
 
     gpt2 = tokenizers.Tokenizer(tokenizers.models.BPE())
     gpt2.pre_tokenizer = tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=False)

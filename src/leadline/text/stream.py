@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from leadline.text.tokenizer import Tokenizer
 
+_LOOK_BACK = 16  # ids before an open one, by which a vocabulary decides on the space between them
+
 
 class Stream:
     """Text as ids arrive: a character is given as soon as all of its bytes are there.
@@ -20,27 +22,23 @@ class Stream:
     """
 
     def __init__(self, tokenizer: Tokenizer, after: Sequence[int] = ()):
-        self._tokenizer, self._after = tokenizer, after
+        self._tokenizer, self._before = tokenizer, list(after)[-_LOOK_BACK:]
         self._whole = codecs.getincrementaldecoder("utf-8")("replace")
-        self._ids: list[int] = []
-        self._given = ""
+        self._open: list[int] = []
 
     def add(self, id: int) -> str:
         """The text that this token completes, "" where it completes none."""
         if self._tokenizer.exact:
             return self._whole.decode(self._tokenizer.bytes_of(int(id)))
-        self._ids.append(int(id))
-        text = self._tokenizer.decode(self._ids, self._after)
-        if text.endswith("�") or not text.startswith(self._given):  # to be continued
+        self._open.append(int(id))
+        text = self._tokenizer.decode(self._open, self._before)
+        if text.endswith("�"):  # to be continued
             return ""
-        return self._more(text)
+        self._before, self._open = [*self._before, *self._open][-_LOOK_BACK:], []
+        return text
 
     def end(self) -> str:
         """What is still open at the end: `�` for the beginning of a character."""
         if self._tokenizer.exact:
             return self._whole.decode(b"", final=True)
-        return self._more(self._tokenizer.decode(self._ids, self._after))
-
-    def _more(self, text: str) -> str:
-        new, self._given = text[len(self._given) :], text
-        return new
+        return self._tokenizer.decode(self._open, self._before)
