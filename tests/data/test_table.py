@@ -211,7 +211,12 @@ BAD = {
         {},
         "finite.*'inf' in line 9",
     ),
-    "an infinite target": (lines("a,b", lambda i: f"{i},{'inf' if i == 7 else i / 2}", 40), {}, "Got inf in line 9"),
+    "an infinite target": (lines("a,b", lambda i: f"{i},{'inf' if i == 7 else i / 2}", 40), {}, "Got 'inf' in line 9"),
+    "a target beyond single precision": (
+        lines("a,b", lambda i: f"{i},{1e300 if i == 7 else i / 2}", 40),
+        {},
+        r"b, the target, must be finite. Got '1e\+300' in line 9",
+    ),
     "nothing but a target": (lines("b", lambda i: f"{i / 2}", 9), {}, "a column to predict b from. Got b alone"),
     "two roles": (cars(), {"target": "price", "weight": "price"}, "'price' as target and weight"),
     "a target dropped": (cars(), {"target": "price", "drop": ["price"]}, "'price' as target and drop"),

@@ -24,8 +24,19 @@ from leadline.data.words import MISSING_AMONG_NUMBERS, plain_text
 from leadline.errors import DataError, ShapeError
 
 _EXACT = 2**53  # whole numbers up to here are floating-point numbers too
+_LARGEST = float(np.finfo(np.float32).max)
 _REAL = (numbers.Real, decimal.Decimal)
 _TRUTH = (bool, np.bool_)
+
+
+def in_single(values: np.ndarray) -> np.ndarray:
+    """Numbers of which those are infinite that are so for a network, which computes in single precision.
+
+    >>> in_single(np.array([1.0, -1e300])).tolist()
+    [1.0, -inf]
+    """
+    far = np.abs(values) > _LARGEST
+    return np.where(far, np.copysign(np.inf, values), values) if far.any() else values
 
 
 class Text:
@@ -107,7 +118,8 @@ class Text:
             comma: the decimal sign is a comma.
         """
         if comma not in self._floats:
-            self._floats[comma] = self._read_floats(comma)
+            found = self._read_floats(comma)
+            self._floats[comma] = None if found is None else in_single(found)
         return self._floats[comma]
 
     def _read_floats(self, comma: bool) -> np.ndarray | None:

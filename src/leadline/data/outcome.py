@@ -20,7 +20,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from leadline.data.cells import Cells
+from leadline.data.cells import Cells, in_single
 from leadline.data.features import levels_refused, mostly_numbers
 from leadline.data.raw import raw_values, shown, style_of, words_of
 from leadline.data.target import DISCRETE, KINDS, Target
@@ -89,7 +89,7 @@ class Outcome:
             if len(infinite):
                 raise DataError(
                     f"{self.name}, the target, must be finite",
-                    got=f"{values[infinite[0]]:g} in {at(int(rows[infinite[0]]))}",
+                    got=f"{shown(self.cells, int(rows[infinite[0]]))} in {at(int(rows[infinite[0]]))}",
                     do="Correct the cell or leave the row out",
                 )
             _check_spread(self.name, values)
@@ -152,7 +152,7 @@ def read_outcome(name: str, cells: Cells, comma: bool = False) -> Outcome:
             do="Name another column, or turn the dates into numbers, such as days from the first",
         )
     if isinstance(cells, np.ndarray):
-        return Outcome(name, cells, None if cells.dtype.kind == "b" else cells, fits)
+        return Outcome(name, cells, None if cells.dtype.kind == "b" else in_single(cells), fits)
     plain = cells.floats()
     if plain is not None:
         return Outcome(name, cells, plain, fits)
@@ -172,9 +172,11 @@ def read_known(cells: Cells, target: Target, at: Callable[[int], str], comma: bo
         _check_classes(outcome, target, at)
         code = dict(zip(labels, target.encode(labels).tolist(), strict=True))
         return torch.from_numpy(np.array([code.get(word, -1) for word in outcome.words])[outcome.codes])
-    if outcome.values is None or outcome.misfit.any():
-        row = 0 if outcome.values is None else int(np.flatnonzero(outcome.misfit)[0])
-        raise DataError(f"{target.name} must hold numbers", got=f"{shown(cells, row)} in {at(row)}", do="Correct it")
+    wrong = np.zeros(1) if outcome.values is None else outcome.misfit | np.isinf(outcome.values)
+    if outcome.values is None or wrong.any():
+        row = int(np.argmax(wrong))
+        must = f"{target.name} must hold finite numbers"
+        raise DataError(must, got=f"{shown(cells, row)} in {at(row)}", do="Correct it")
     known = np.flatnonzero(~np.isnan(outcome.values))
     _check_range(target.name, target.kind, outcome.values[known], known, at)
     return torch.from_numpy(outcome.values.astype(np.float32))

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from leadline.data.cells import Cells, Text
+from leadline.data.cells import Cells, Text, in_single
 from leadline.data.words import (
     DAY,
     FLAGS,
@@ -27,12 +27,18 @@ EMPTY = "an empty cell"  # as a message names it
 
 
 def raw_values(cells: Cells, kind: str, style: str = "", levels: Sequence[str] = ()) -> tuple[np.ndarray, np.ndarray]:
-    """Raw values of cells read as numbers, flags, dates or codes of `levels` (-1 for others), and the misfits.
+    """Raw values of cells read as numbers, flags, dates or codes of `levels` (-1 for others), and the misfits. A number
+    that is infinite for a network, which computes in single precision, is so here.
 
-    >>> values, misfit = raw_values(Text(["1", "NA", "one"]), "number")
+    >>> values, misfit = raw_values(Text(["1", "NA", "one", "-1e300"]), "number")
     >>> values.tolist(), misfit.tolist()
-    ([1.0, nan, nan], [False, False, True])
+    ([1.0, nan, nan, -inf], [False, False, True, False])
     """
+    values, misfit = _raw_values(cells, kind, style, levels)
+    return in_single(values) if kind == "number" else values, misfit
+
+
+def _raw_values(cells: Cells, kind: str, style: str, levels: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
     fits = np.zeros(len(cells), dtype=bool)
     if kind == "category":
         words, codes = words_of(cells)
