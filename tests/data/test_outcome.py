@@ -87,6 +87,14 @@ def test_a_settled_target_reads_other_rows():
         read_known(cells_of(["x"], "y"), target, at)
 
 
+@pytest.mark.parametrize("value", ["1e300", "inf", -1e300, np.inf])
+def test_a_settled_target_refuses_what_single_precision_cannot_hold(value):
+    _, target = settle([0.1, 2.5, -0.3])
+    others = ["0.5", "0.7"] if isinstance(value, str) else [0.5, 0.7]
+    with pytest.raises(DataError, match=r"y must hold finite numbers\. Got .* in row 2\. Correct it"):
+        read_known(cells_of([*others, value], "y"), target, lambda row: f"row {row}")
+
+
 def test_figures_are_of_the_rows_given_and_keep_the_kind():
     _, target = settle([0.5, 1.5, 2.5], "positive")
     measured = with_figures(target, np.array([1.0, 3.0]))
